@@ -14,10 +14,10 @@ namespace heed {
 struct ClaimArm {
   std::map<Index, double> values;  ///< by seed: test accuracy, or bits per character, byte or dimension
   std::map<Index, Index> lines;    ///< line number of the value, by seed
-  std::vector<Index> diverged;     ///< seeds of diverged runs, whose value is a substitute
-  Index images = 0;                ///< number of test images of each accuracy; 0: unknown
+  std::vector<Index> diverged;     ///< seeds of diverged runs; their value is that of random guessing
+  Index images = 0;                ///< number of test images on which each accuracy was measured; 0: unknown
 
-  std::vector<std::string> ignored{};  ///< a line for each run that does not count, with the reason
+  std::vector<std::string> ignored{};  ///< one line of text per excluded run, with the reason
 
   std::vector<Index> seeds() const;
   Sample sample() const;

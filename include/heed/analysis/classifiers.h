@@ -49,7 +49,7 @@ class Neighbours {
   NeighbourRule rule_;
 };
 
-/// Ridge regression on the classes: big_vision's 10-shot probe, used in the ReLU paper.
+/// Ridge regression on the classes: big_vision's 10-shot probe, used by Wortsman et al., arXiv:2309.08586.
 struct RidgeRule {
   double l2 = 1024;   ///< penalty on the weights, including the bias column's
   double bias = 100;  ///< value of the column appended to the features

@@ -10,8 +10,8 @@
 namespace heed {
 
 /// Returns a model's costs per image as JSON: {"params", "total": {"mul", ..., "energy_pj"}, "attention_exp", "layers":
-/// [{"name", "mul", ...}]} plus the query; "counted" describes the convention of counting. Memory energy, "memory_pj",
-/// has an entry per kind of memory and is not included in "energy_pj".
+/// [{"name", "mul", ...}]} and the convention, pass and batch size of `query`; "counted" describes the convention.
+/// Memory energy, "memory_pj", has an entry per kind of memory and is not included in "energy_pj".
 std::string cost_json(const ModelCost& model, const CostQuery& query, const EnergyTable& table);
 
 /// Returns the costs of several models: {"models": [{"model", "params", ...}]}.

@@ -21,7 +21,7 @@ std::string counted(Convention convention);
 /// weight; or both, as in a training step. Loss and optimiser are not counted.
 enum class CostPass { forward, backward, step };
 
-/// Subject of a row in a cost table: a layer, named as in timm, a block, or a kind of operation.
+/// Subject of a row in a cost table: a layer (named as in timm), a block, or a kind of operation.
 enum class CostGroup { layer, block, kind };
 
 /// Elements that an operation transfers to and from memory, if it reads each operand and weight once, writes its result
@@ -46,11 +46,11 @@ struct OperationCost {
   Traffic forward, backward;
   Index parameters = 0;  ///< trainable elements that no earlier operation uses
   Index held = 0;        ///< elements held in memory: its result and saved tensors
-  double rows = 0;       ///< elements of the rows multiplied by its weights; for a convolution, of all windows
+  double rows = 0;       ///< elements of the rows that its weights multiply; for a convolution, elements of all windows
 };
 
-/// All operations of a model on one image, in execution order. The cost of a batch is proportional to the number of
-/// images n, plus n - 1 additions per weight to sum the gradients.
+/// All operations of a model on one image, in execution order. A batch of n images costs n times as much, plus n - 1
+/// additions per weight to sum the gradients.
 struct ModelCost {
   std::string example;                             ///< noun for an example, such as "image"; costs are per example
   std::vector<OperationCost> inference, training;  ///< training includes dropout, if the experiment has it
@@ -65,8 +65,8 @@ ModelCost cost_of(const Model& model);
 /// separately or, if `as_run`, as in operations_as_run().
 std::vector<TraceEntry> trace_of(const Model& model, bool training, bool as_run = false);
 
-/// Returns the operations of one example as executed. They differ from those that papers count: fused operations are
-/// one operation, and unused results and tensors prepared once per step are omitted.
+/// Returns the operations of one example as executed. They differ from those that papers count: fused operations count
+/// as one operation, and unused results and tensors prepared once per step are omitted.
 std::vector<OperationCost> operations_as_run(const Model& model, bool training);
 
 /// Selection of counts: the convention of counting, the pass, the rows of the table, and the batch size.

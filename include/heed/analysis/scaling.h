@@ -20,8 +20,8 @@ struct ScalingPass {
   /// pass, their gradients.
   Index bytes = 0;
 
-  /// Growth of the process's peak resident memory since the start, including operands; none if the system does not
-  /// report the peak.
+  /// Peak resident memory of the process in the pass, including operands, minus the `resident` of measure_scaling();
+  /// none if the system does not report the peak.
   std::optional<Index> resident{};
 
   /// Returns the quantile of the times for `share`, 0 to 1, interpolated linearly between two runs.

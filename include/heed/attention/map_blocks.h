@@ -8,15 +8,15 @@
 
 namespace heed {
 
-/// Returns the number of query rows per block: all `queries` rows up to 95, otherwise 48 to 80 (the last block may be
-/// smaller). Each block packs all keys and values, so a few rows more than 64 are not worth a second block.
+/// Returns the number of query rows per block: all of them for up to 95 queries, and 48 to 80 for more (the last block
+/// may be smaller). Each block packs all keys and values, so a few rows more than 64 are not worth a second block.
 inline Index map_block(Index queries) {
   const Index blocks = std::max<Index>((queries + 32) / 64, 1);
   return std::max<Index>((queries + blocks - 1) / blocks, 1);
 }
 
 /// Returns the row stride of a block of `columns` columns, rounded up to whole cache lines: rows whose vectors straddle
-/// two lines take a quarter longer.
+/// two lines take a quarter longer than aligned rows.
 inline Index padded_row(Index columns) { return (columns + 15) / 16 * 16; }
 
 /// Returns true if the map is saved for the backward pass instead of recomputed: if it is no larger than q, k, v and
@@ -26,9 +26,9 @@ inline bool keeps_map(const AttentionShape& s) {
   return s.queries * s.keys <= (s.queries + s.keys) * (s.width + s.value_width);
 }
 
-/// Returns the maximum number of keys per block. With longer rows, which are split across blocks, k, v, their gradients
-/// and two map blocks of 64 rows fill half of an L2 cache of 1 MB; the maximum is then a multiple of 64, the tile width
-/// of products.
+/// Returns the maximum number of keys per block: all keys if k, v, their gradients and two map blocks of 64 rows fit in
+/// half of an L2 cache of 1 MB. Otherwise rows are split across blocks of as many keys as fit, a multiple of 64, the
+/// tile width of products.
 inline Index key_part(const AttentionShape& s) {
   const Index fit = (1 << 17) / (2 * (s.width + s.value_width + 64));
   return std::min(s.keys, std::max<Index>(fit / 64, 1) * 64);

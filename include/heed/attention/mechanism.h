@@ -42,9 +42,9 @@ struct AttentionShape {
   Index class_token = 0;  ///< number of tokens before the grid or sequence: a class token, registers
 
   // For sequences, which have no grid.
-  Index longest = 0;     ///< tokens of the longest sequence, which fixes the parameters' shapes; 0: no sequence
-  bool whole = true;     ///< every example has `longest` tokens; otherwise nothing is prepared
-  bool growing = false;  ///< tokens may be appended: no result may depend on the number of tokens
+  Index longest = 0;  ///< number of tokens of the longest sequence, which fixes the parameters' shapes; 0: no sequence
+  bool whole = true;  ///< every example has `longest` tokens; otherwise nothing is prepared
+  bool growing = false;  ///< tokens are appended later: results must not depend on the number of tokens
 
   bool sequence() const { return longest > 0; }
   /// Returns true if this example has the maximum number of tokens. (`whole` refers to all examples of a batch.)
@@ -109,8 +109,8 @@ struct AttentionInput {
   Products products = Products::exact;          ///< precision of products of queries, keys and values
 };
 
-/// Gradients written by a backward pass. Every element of the gradients of q, k and v is written with `update`; those
-/// of `prepared`, or of `parameters` if nothing is prepared, are always accumulated.
+/// Gradients written by a backward pass. Every element of the gradients of q, k and v is written with `update`; the
+/// gradients of `prepared`, or of `parameters` if nothing is prepared, are always accumulated.
 template <class T>
 struct AttentionGradient {
   Update update = Update::assign;

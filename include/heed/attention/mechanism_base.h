@@ -49,7 +49,7 @@ inline double score_scale(const AttentionShape& shape) { return 1 / std::sqrt(st
 ///
 ///   static constexpr const char *mechanism_name, *summary, *complexity
 ///   options(visit)                        its options (attention/options.h)
-///   static variants()                     options that together reach every branch of its code
+///   static variants()                     option sets that together reach every branch of its code
 ///   saved(shape, layout), scratch(shape, layout)          the layout of its memory; omitted for none
 ///   run_forward(in, out, saved, scratch)
 ///   run_backward(in, out, dout, saved, scratch, gradient)
@@ -61,7 +61,8 @@ inline double score_scale(const AttentionShape& shape) { return 1 / std::sqrt(st
 /// parameters.
 ///
 /// A capability (attention/capabilities/) requires another base class, such as WithMap<Derived>, and its members. If
-/// only some options have the capability, Derived overrides its query, for example maps().
+/// the mechanism has the capability only with some options, Derived overrides the function that returns it, such as
+/// maps().
 template <class Derived>
 class MechanismBase : public Mechanism {
  public:

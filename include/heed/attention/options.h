@@ -51,7 +51,7 @@ class OptionReader {
     value = static_cast<E>(choose(name, static_cast<std::size_t>(value), {names.begin(), names.end()}));
   }
 
-  /// Throws Error if a given option is unknown, since it was not visited.
+  /// Throws Error for an unknown option: one that was given but not visited.
   void finish() const;
 
  private:

@@ -35,8 +35,8 @@ void start_loop_times();
 /// Returns the times since start_loop_times().
 LoopTimes loop_times();
 
-/// Calls f() on the calling thread alone. Returns the fraction of its time in which at least `least` pieces were open,
-/// enough for `least` threads. The counts of nested loops multiply: a loop of 4 pieces inside one of 8 opens 32.
+/// Calls f() on the calling thread alone. Returns the fraction of f's time in which at least `least` pieces were open,
+/// enough work for `least` threads. The counts of nested loops multiply: a loop of 4 pieces inside one of 8 opens 32.
 double share_of_open_pieces(Index least, const std::function<void()>& f);
 
 namespace detail {

@@ -19,7 +19,7 @@ class Operands {
   float* in_out(Index n) { return take(n, true, true); }
   float* scratch(Index n) { return take(n, false, false); }
 
-  /// Return the same as matrices; the gaps between rows count as moved.
+  /// Return operands of these kinds as matrices; the gaps between rows count as moved.
   Matrix<const float> in(Index rows, Index columns, Index stride) { return {in(rows * stride), rows, columns, stride}; }
   Matrix<const float> in(Index rows, Index columns) { return in(rows, columns, columns); }
   Matrix<float> out(Index rows, Index columns, Index stride) { return {out(rows * stride), rows, columns, stride}; }
@@ -47,7 +47,7 @@ class Operands {
   double read_ = 0, written_ = 0, held_ = 0;
 };
 
-/// An amount of work of one resource, in floating-point operations or elements.
+/// An amount of work that one resource limits, in floating-point operations or elements.
 struct Work {
   Resource of;
   Index amount;
@@ -72,7 +72,8 @@ struct KernelCases : std::vector<KernelCase> {
     push_back({std::move(kernel), std::move(where), std::move(size), std::move(work), prepare});
   }
 
-  /// Adds a case of m n k multiply-adds, or terms of distances if these limit the kernel.
+  /// Adds a case of m n k multiply-adds or, unless `limit` is gemm, of m n k terms of l1 distances or of their clamped
+  /// gradients.
   template <class Prepare>
   void add_product(std::string kernel, std::string where, Resource limit, Index m, Index n, Index k,
                    const Prepare& prepare) {
@@ -100,7 +101,7 @@ struct ModelSizes {
   Index head() const { return dim / heads; }
   /// Returns the number of rows of an attention map that are computed at a time.
   Index map_rows() const { return map_block(tokens); }
-  /// Returns the stride of these rows, which are aligned to cache lines.
+  /// Returns the stride of a map's rows, which are aligned to cache lines.
   Index map_stride() const { return padded_row(tokens); }
 
   /// A linear layer: name, input and output channels.
@@ -122,7 +123,7 @@ std::vector<KernelCase> exponential_cases(const ModelSizes& model);
 std::vector<KernelCase> row_cases(const ModelSizes& model);
 std::vector<KernelCase> mechanism_cases(const ModelSizes& model);
 
-/// Returns the cases of convolutions, which these models lack.
+/// Returns the cases of convolutions, which the standard models lack.
 std::vector<KernelCase> convolution_cases();
 
 /// Returns the cases of the parts of softmax attention over a block of long rows.

@@ -23,7 +23,7 @@ const char* unit_of(Resource resource);
 /// Returns the bytes of a data cache, Resource::l1_cache to l3_cache: as Linux reports it, or else a typical value.
 double cache_bytes(Resource cache);
 
-/// The highest rate among many short repetitions, with the range from their median rate to this one.
+/// The highest rate among many short repetitions, with the range from the median to the highest rate.
 struct Limit {
   Resource of;
   int threads;

@@ -27,8 +27,8 @@ enum Amount : std::size_t {
   exponentials,    ///< exps and other functions, divisions, roots
   elementary,      ///< remaining additions, multiplications and comparisons
   activations,     ///< bytes of operands, results and saved memory
-  weights,         ///< bytes, once per microbatch
-  shared_weights,  ///< bytes, once per example
+  weights,         ///< bytes of weights, read once per microbatch
+  shared_weights,  ///< bytes of weights, read once per example
   windows,         ///< bytes of the rows multiplied by weights; for a convolution, summed over all windows
   count
 };
@@ -44,11 +44,11 @@ enum StepAmount : std::size_t {
   spread,        ///< time of operations, if threads share each operation
   handed_out,    ///< number of operations that threads share
   updates,       ///< bytes of weights, at memory speed
-  lane_sums,     ///< bytes of weights per lane
+  lane_sums,     ///< bytes of weights, once per lane
   loss,          ///< exps of logits
   batch_sums,    ///< batch norm's sums over the batch
   switches,      ///< switches between lanes on a thread, at each sum over the batch
-  microbatches,  ///< microbatches of one thread
+  microbatches,  ///< microbatches per thread
   count
 };
 }  // namespace step_amount
@@ -56,7 +56,7 @@ enum StepAmount : std::size_t {
 /// Seconds or, for work bounded by a limit, multiples of the time at that limit.
 using Coefficients = std::vector<double>;
 
-/// The limits of one thread while all others are busy, and its caches.
+/// The limits of one thread while all others are busy, and the sizes of the caches.
 struct Machine {
   std::string cpu;
   int threads = 1;

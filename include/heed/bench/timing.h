@@ -21,7 +21,7 @@ struct Times {
 
   double best() const { return sorted.front(); }
   double median() const { return sorted[sorted.size() / 2]; }
-  /// Return the first and the last decile of the times.
+  /// Return the first and the ninth decile of the times.
   double low() const { return sorted[sorted.size() / 10]; }
   double high() const { return sorted[sorted.size() * 9 / 10]; }
 };

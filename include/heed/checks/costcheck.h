@@ -14,8 +14,8 @@ struct CheckedCost {
   const char* pass = "";
   Counts stated, executed;
   std::vector<std::pair<char, Index>> sizes{};
-  /// True if the stated cost may lie between two limits; `executed` is then the stated cost or the limit that it
-  /// misses.
+  /// True if the stated cost may be anywhere between two limits; `executed` is then the stated cost or, if that is
+  /// outside the limits, the nearer limit.
   bool bounded = false;
   bool passed() const { return stated == executed; }
 };
@@ -23,7 +23,7 @@ struct CheckedCost {
 /// Runs a case, forward and backward, on the counting number type (cost/counted.h), on one thread.
 std::vector<CheckedCost> costcheck(const CheckCase& c);
 
-/// A count that differs from the stated one for all shapes of a setting.
+/// A count whose executed and stated values differ in at least one shape of a setting.
 struct CostError {
   std::string operation, setting, pass, count;  ///< operation: the case with these two counts; count: "mul", ...
   Index stated = 0, executed = 0;

@@ -75,8 +75,9 @@ inline constexpr double gradcheck_tolerance = 1e-6;
 /// numbers, increase it to about 1e-5 in heed's mechanisms. A wrong term is larger.
 inline constexpr double gradcheck_float_tolerance = 1e-4;
 
-/// The same for float with products of bfloat16, checked in cases with `along_direction`. A bfloat16 has 8 bits. Near a
-/// kink, rounding exchanges whole terms of a sum, so the results of relu differ most, by 0.09.
+/// Maximum difference of results in float with products of bfloat16 from those in double, relative to the tensor's
+/// largest element; checked in cases with `along_direction`. A bfloat16 has 8 bits. Near a kink, rounding adds or
+/// removes whole terms of a sum, so the results of relu differ most, by 0.09.
 inline constexpr double gradcheck_bf16_tolerance = 0.25;
 
 /// Worst element of one tensor's gradient.

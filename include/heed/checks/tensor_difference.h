@@ -25,7 +25,7 @@ struct TensorDifference {
   std::optional<ElementDifference> first{};  ///< the first element beyond the tolerance
   std::optional<ElementDifference> worst{};  ///< the element of the largest relative difference; none if all are 0
   double largest = 0;                        ///< largest finite element of either tensor
-  bool rounding = true;                      ///< no difference exceeds rounding_error() of `largest`
+  bool rounding = true;                      ///< no difference exceeds rounding_error() times `largest`
 };
 
 /// Compares tensors of the same shape element by element; the difference of two NaNs is 0. Units in the last place are

@@ -35,7 +35,7 @@ struct AttentionConfig {
 /// "WHERE: attention.rank = 8 has no effect; it needs variant = full or local". Ignores unknown mechanisms.
 std::vector<std::string> options_without_effect(const AttentionConfig& attention);
 
-/// Does the same for one mechanism with the options `values`, given at `where`.
+/// Returns a line for each option in `values`, given at `where`, that has no effect on the mechanism.
 std::vector<std::string> options_without_effect(const std::string& mechanism,
                                                 const std::map<std::string, std::string>& values,
                                                 const std::string& where);

@@ -27,14 +27,14 @@ struct Rule {
 /// Allows any value of the member's type.
 inline Rule anything() { return {}; }
 
-/// Allow numbers of at least a bound, and only numbers above it.
+/// Allow numbers >= `low`, and numbers > `low`.
 inline Rule at_least(double low) { return {.low = low}; }
 inline Rule more_than(double low) { return {.low = low, .above_low = true}; }
 
 /// Allows `low` to `high`, inclusive.
 inline Rule between(double low, double high) { return {.low = low, .high = high}; }
 
-/// Allows 0 to below 1: decay rates and drop probabilities.
+/// Allows numbers >= 0 and < 1: decay rates and drop probabilities.
 inline Rule fraction() { return {.low = 0, .high = 1, .below_high = true}; }
 
 /// Allows a size or a count. The upper bound is far above any use and keeps products of three sizes within 64 bits.
@@ -64,7 +64,7 @@ inline Rule required_one_of(std::vector<std::string> choices) {
 /// Allows one of the choices, for all blocks or stages, or a list with one item for each.
 inline Rule per_block(std::vector<std::string> choices) { return {.choices = std::move(choices), .per_block = true}; }
 
-/// `T` or `const T`, so that the same list of fields reads and prints.
+/// T is `Config` or `const Config`, so that one list of fields serves reading and printing.
 template <class T, class Config>
 concept MaybeConst = std::same_as<std::remove_const_t<T>, Config>;
 

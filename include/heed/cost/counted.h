@@ -57,7 +57,7 @@ class Counted {
   constexpr Counted(double value, Origin origin) : value_(value), origin_(origin) {}
 
   bool is_term() const;     ///< true if adding it to a sum counts as a contraction
-  bool is_addable() const;  ///< true for such a term, a sum of terms, or 0, the initial value of sums
+  bool is_addable() const;  ///< true for a term, a sum of terms, or 0, the initial value of sums
   void count_term() const;  ///< counts a contraction if this is a term
 
   double value_ = 0;

@@ -34,8 +34,9 @@ struct Counts {
 /// Cost of one operation in both conventions. `forward` and `backward` count every floating-point operation of the
 /// textbook algorithm: a sum of n terms is n - 1 additions, a maximum n - 1 comparisons. The backward pass assigns each
 /// gradient. If a tensor has several uses, the tape sums their gradients: an operation that accumulates into an
-/// existing gradient executes one more addition per element. `*_contractions` count matrix products, convolutions and
-/// weighted sums only, one multiplication and one addition per accumulated product: the papers' convention.
+/// existing gradient executes one more addition per element. `*_contractions` use the papers' convention: they count
+/// only matrix products, convolutions, distances and weighted sums; a product added to a sum is one multiplication and
+/// one addition.
 struct Cost {
   Counts forward, backward;
   Counts forward_contractions, backward_contractions;
@@ -44,7 +45,8 @@ struct Cost {
   /// checks/costcheck.h. Positive: executed but not counted, such as squares of norms and exps of gates; negative:
   /// counted although not a sum of products, such as the additions of denominators.
   Counts left_out{};
-  /// Contractions are the textbook algorithm's: at least an eighth of the executed ones, at most all operations.
+  /// True if the code executes another algorithm than the textbook's, whose contractions are stated: they must be at
+  /// least an eighth of the executed contractions and at most all executed operations.
   bool bounded = false;
   Index distances = 0;  ///< terms |a - b| of l1 distances in the forward pass
   Index joins = -1;     ///< additions to accumulate an operand's gradient into an existing one, beyond those in
@@ -74,7 +76,7 @@ inline Counts product_counts(Index m, Index n, Index k) {
   return {.mul = m * n * k, .add = m * n * std::max<Index>(k - 1, 0)};
 }
 
-/// Returns the counts of such a product in the papers' convention.
+/// Returns the counts of the product of an m x k and a k x n matrix in the papers' convention.
 inline Counts product_contractions(Index m, Index n, Index k) { return {.mul = m * n * k, .add = m * n * k}; }
 
 /// Returns the counts of a sum of n terms.

@@ -29,8 +29,7 @@ std::vector<Index> examples_of(Index size, Part part, const DataConfig& config, 
 
 /// Returns the examples of a part, ascending, for data with one file per example. Uses the validation files that a run
 /// recorded, named relative to config.path, even if they were renamed; draws new ones if none are recorded, or if the
-/// number drawn by the run differs from config.validation. Other data than the run's have no validation
-/// files.
+/// number drawn by the run differs from config.validation. If the data are not the run's, no file is for validation.
 std::vector<Index> examples_of_files(const std::vector<std::string>& files, Part part, const DataConfig& config,
                                      std::uint64_t seed);
 
@@ -85,9 +84,9 @@ struct Loading {
   bool ahead = true;                  ///< true: prefetched by a background thread; false: prepared in next()
 };
 
-/// Iterates over a subset of a data set in batches. For use by one thread; a background thread (and, for images that
-/// are slow to prepare, oneTBB's threads) keeps two batches ready. A batch depends only on subset, config, seed, epoch
-/// and its index in the epoch, not on threads or earlier batches.
+/// Iterates over a subset of a data set in batches. Only one thread may use a loader; a background thread (and, for
+/// images that are slow to prepare, oneTBB's threads) keeps two batches ready. A batch depends only on subset, config,
+/// seed, epoch and its index in the epoch, not on threads or earlier batches.
 template <class T>
 class Loader {
  public:

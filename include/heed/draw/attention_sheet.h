@@ -50,8 +50,8 @@ struct AttentionSheet {
 /// Throws Error if a weight is not finite or the keys do not form such a grid.
 Tensor<float> patch_weights(View<const float> map, PatchGrid grid, std::optional<Patch> query, Index token = 0);
 
-/// Returns the values of the patches, [heads, rows, columns], from those of all tokens, [heads, N], of which the first
-/// `prefix` are before the grid. The grid may be coarser, with the same proportions. Throws Error like patch_weights().
+/// Returns the values of the patches, [heads, rows, columns], from those of all tokens, [heads, N]. The first `prefix`
+/// tokens are before the grid. The grid may be coarser, with the same proportions. Throws Error like patch_weights().
 Tensor<float> token_weights(View<const float> numbers, PatchGrid grid, Index prefix);
 
 /// Returns the mean of weights [heads, rows, columns] over the heads, [1, rows, columns].

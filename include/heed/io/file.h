@@ -17,7 +17,7 @@ std::string read_file(const std::string& path, std::uint64_t limit = std::uint64
 /// UTF-8's byte order mark, which is not part of the text.
 inline constexpr std::string_view utf8_mark = "\xef\xbb\xbf";
 
-/// Returns the content of a text file, without the mark.
+/// Returns the content of a text file, without the byte order mark.
 std::string read_text_file(const std::string& path, std::uint64_t limit = std::uint64_t{1} << 30);
 
 /// Replaces a file's content atomically.

@@ -1,4 +1,4 @@
-// Conversion of weights with the names of Hugging Face's transformers.
+// Conversion of weights with tensor names as in Hugging Face's transformers library.
 #pragma once
 
 #include "heed/base/tensor.h"

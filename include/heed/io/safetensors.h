@@ -20,8 +20,8 @@
 
 namespace heed {
 
-/// Metadata key of the CRC-32 of all bytes after the first eight, in eight hexadecimal digits. For the CRC these digits
-/// count as zeros.
+/// Metadata key of the CRC-32 of all bytes after the first eight, in eight hexadecimal digits. The CRC is computed with
+/// "00000000" in place of these digits.
 inline constexpr const char* checksum_key = "heed.checksum";
 
 /// Supported element types of a tensor in a file.

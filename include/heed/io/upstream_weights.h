@@ -1,4 +1,4 @@
-// Conversion of weights with the names of the papers' authors.
+// Conversion of weights with tensor names as in the code of the papers' authors.
 #pragma once
 
 #include "heed/io/safetensors.h"

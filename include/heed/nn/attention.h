@@ -108,7 +108,7 @@ class AttentionLayer {
                      {tape.parameter(k_norm_->weight()), tape.parameter(k_norm_->bias())}, LayerNormLayer::usual_eps);
   }
 
-  /// Returns out * act(x W + b), with norm(x) instead of x if given.
+  /// Returns out * act(x W + b), with norm(x) instead of x if `norm` is given.
   template <class T>
   Var<T> gated(Var<T> out, Var<T> x, const LayerNormLayer* norm) const {
     const Var<T> gate = norm ? gate_->after(*norm, x) : (*gate_)(x);

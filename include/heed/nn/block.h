@@ -41,7 +41,7 @@ class FeedForward {
   Projection fc1_, fc2_;
 };
 
-/// Returns the probability of skipping block i of `count`, which grows linearly from 0 to `last`.
+/// Returns the probability of skipping block i of `count`: it grows linearly with i, from 0 to `last`.
 inline double drop_path_at(double last, Index i, Index count) {
   return count == 1 ? 0 : last * static_cast<double>(i) / static_cast<double>(count - 1);
 }
@@ -84,7 +84,7 @@ struct Chance {
     return stochastic_depth(heed::dropout(branch, dropout, 4 * place + which), drop_path, 4 * place + which);
   }
 
-  /// Returns x + gamma branch, with the same dropout and stochastic depth.
+  /// Returns x + gamma branch, with dropout and stochastic depth of the branch as in operator().
   template <class T>
   Var<T> scaled(Var<T> x, Var<T> branch, Var<T> gamma, std::uint64_t which) const {
     if (!acts(x.tape())) return scale_channels(branch, gamma, x);

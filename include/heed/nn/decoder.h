@@ -49,7 +49,7 @@ class Decoder {
 /// Rule for drawing tokens from logits.
 struct Sampling {
   double temperature = 1;  ///< 0: always the token with the largest logit, the first on ties
-  Index top_k = 0;         ///< draws among logits not less than the k-th largest; 0: among all
+  Index top_k = 0;         ///< draws among the tokens with logits >= the k-th largest; 0: among all
 };
 
 /// Returns the token that a uniform number u in [0, 1) selects: the first at which the running sum of softmax(logits /

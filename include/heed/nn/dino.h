@@ -5,7 +5,7 @@
 //   y = mlp.4(h)                               mlp.4 [bottleneck, hidden]
 //   logits = W y / max(|y|, 1e-12)             W [out_dim, bottleneck], whose row k is g_k v_k / |v_k|
 //
-// "Weight normalisation": Salimans, Kingma, arXiv:1602.07868, Eq. 2. v is last_layer.weight_v; g is last_layer.weight_g
+// W is weight-normalised: Salimans, Kingma, arXiv:1602.07868, Eq. 2. v is last_layer.weight_v; g is last_layer.weight_g
 // [out_dim, 1], or 1 with norm_last_layer.
 #pragma once
 
@@ -67,7 +67,7 @@ class DinoModel : public ModelBase<DinoModel> {
  private:
   DinoConfig config_;
   std::unique_ptr<Model> large_;  ///< the backbone for large views
-  std::unique_ptr<Model> small_;  ///< the same for small views; null if there are none
+  std::unique_ptr<Model> small_;  ///< the backbone for small views; null if there are none
   std::optional<DinoHead> head_;
 };
 

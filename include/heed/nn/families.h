@@ -24,7 +24,7 @@ std::span<const ModelFamily> model_families();
 /// model.
 std::unique_ptr<Model> make_model(const Experiment& experiment);
 
-/// Creates the same model without any head: its logits are its features.
+/// Creates the model of an experiment without any head: its logits are its features.
 std::unique_ptr<Model> make_backbone(const Experiment& experiment);
 
 /// Compares two models built for different image sizes. Returns the name of the first tensor, apart from position

@@ -10,8 +10,9 @@
 
 namespace heed {
 
-/// Returns true if a pass may fuse operations and skip tokens without effect on the results. Counting and tracing
-/// passes may not, since the papers count every operation separately, unless Observers::trace_fused is set.
+/// Returns true if a pass may fuse operations and skip tokens without effect on the results. Papers count every
+/// operation separately, so passes with Counted may not, and dry runs and traced passes only if Observers::trace_fused
+/// is set.
 template <class T>
 bool takes_shortcuts(const Tape<T>& tape) {
   const Pass<T>& pass = tape.pass();

@@ -38,8 +38,9 @@ struct ModelInput {
   }
 };
 
-/// A pass of a model, for its family's code. `visit`, if given, receives the inputs of the attention layers. If
-/// `features` is not empty, the pass computes the features of the last features.size() blocks instead of logits.
+/// The arguments of run_logits(), the forward pass in the code of a model family. `visit`, if given, receives the
+/// inputs of the attention layers. If `features` is not empty, the pass computes the features of the last
+/// features.size() blocks instead of logits.
 template <class T>
 struct ModelPass {
   Tape<T>& tape;

@@ -25,7 +25,7 @@ Var<T> gelu_tanh(Var<T> x);
 template <class T>
 Var<T> quick_gelu(Var<T> x);
 
-/// Computes y = f(x) W^T + b + r for one of the above activations f: x [..., I], W [O, I], bias b [O] and residual r
+/// Computes y = f(x) W^T + b + r for the activation f in the name: x [..., I], W [O, I], bias b [O] and residual r
 /// [..., O] optional, y [..., O]. Equals linear(f(x), W, b, r), but does not save f(x): the backward pass recomputes
 /// it.
 template <class T>

@@ -27,9 +27,9 @@ struct ConvGrid {
 /// stride x + j - padding), c]: x [B, h w, C], weight [O, C, K, K], bias [O] optional, y [B, h' w', O], pixels in
 /// row-major order.
 ///
-/// The windows are the rows of X, of which a strip is gathered at a time: Y = X W^T + b, hence dW += dY^T X and
-/// dX = dY W; the dx of a pixel is the sum of dX over the windows that contain it. X is never stored as a whole; the
-/// backward pass recomputes it.
+/// The windows are the rows of X, gathered a strip at a time: Y = X W^T + b, hence dW += dY^T X and dX = dY W; the dx
+/// of a pixel is the sum of dX over the windows that contain it. X is never stored as a whole; the backward pass
+/// recomputes it.
 template <class T>
 Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid);
 

@@ -15,7 +15,7 @@ template <class T>
 Var<T> join_rows(Var<T> a, Var<T> b);
 
 /// Computes the cross entropy between a teacher's two views of each image and the student's V views, summed over images
-/// and over pairs of a teacher's view i and a different student's view j:
+/// and over pairs of view i of the teacher and view j of the student, j != i:
 ///
 ///   loss = -1 / divisor sum of q_i . log p_j,   p = softmax(logits / temperature),
 ///
@@ -23,7 +23,7 @@ Var<T> join_rows(Var<T> a, Var<T> b);
 /// 2 B + (V - 2) b. q [B, 2, K] belongs to the caller and must outlive the pass; its rows sum to one, hence -q_i . log
 /// p_j = log sum exp(x_j) - q_i . x_j with x = logits / temperature, and for a view with n pairs
 ///
-///   dlogits_j = (n p_j - sum of its q_i) dloss / (divisor temperature).
+///   dlogits_j = (n p_j - sum of the q_i of its pairs) dloss / (divisor temperature).
 template <class T>
 Var<T> dino_loss(Var<T> logits, ViewFor<T> q, double temperature, Index divisor);
 

@@ -10,8 +10,9 @@ namespace heed {
 template <class T>
 Var<T> dropout(Var<T> x, double rate, std::uint64_t place);
 
-/// Computes dropout with one m per image, which drops a residual branch for that image. x is [B, ...] or, in a pass
-/// with segments, its sequences. Huang et al., "Deep networks with stochastic depth", arXiv:1603.09382.
+/// Computes dropout with one m per image of x [B, ...] or, in a pass with segments, per sequence: m = 0 drops a
+/// residual branch for the whole image or sequence. Huang et al., "Deep networks with stochastic depth",
+/// arXiv:1603.09382.
 template <class T>
 Var<T> stochastic_depth(Var<T> x, double rate, std::uint64_t place);
 

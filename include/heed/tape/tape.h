@@ -316,7 +316,7 @@ class Tape {
   /// Returns true if the gradient of `x` is required.
   bool wanted(Var<T> x) { return node(x).wanted; }
 
-  /// Layer name of the operations recorded during its lifetime.
+  /// Layer name of the operations recorded during the scope's lifetime.
   class Scope {
    public:
     Scope(Tape& tape, const std::string& layer) : tape_(tape), outer_(tape.layer_) { tape_.layer_ = &layer; }

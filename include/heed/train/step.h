@@ -1,6 +1,6 @@
 // Gradient of a batch. A batch is divided into microbatches of a few examples; a thread runs a microbatch through the
-// whole model, so that its activations stay in that core's cache. Threads without a microbatch help with the operations
-// of the others (base/parallel.h).
+// whole model, so that its activations stay in that core's cache. Threads without a microbatch take part in the
+// operations of other microbatches (base/parallel.h).
 #pragma once
 
 #include "heed/config/experiment.h"

@@ -23,8 +23,8 @@ class Tapes {
   Tape<T>& begin(Pass<T> pass, Index i) const;
 
   /// Reserves on every tape the maximum memory that any tape has used so far; with `with_inner`, also for recomputed
-  /// parts. Otherwise a later step could still allocate, since a microbatch may run on a different tape in each step.
-  /// Reserved memory costs nothing until it is written.
+  /// parts. Without this call, a later step could still allocate, since a microbatch may run on a different tape in
+  /// each step. Reserved memory costs nothing until it is written.
   void even_out(bool with_inner);
 
   /// Starts profiling operations by name, or by name and layer.

@@ -9,7 +9,7 @@ namespace heed {
 template <class T>
 struct AttentionMap {
   AttentionInput<T> in;
-  Heads<T> map;                       ///< map_shape() per head
+  Heads<T> map;                       ///< one matrix per head, of map_shape()
   AttentionMemory<T> saved, scratch;  ///< for intermediate results
 };
 

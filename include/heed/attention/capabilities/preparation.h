@@ -29,7 +29,7 @@ class PreparationCapability {
  public:
   virtual ~PreparationCapability() = default;
 
-  /// Returns the shape of the random numbers used in training, the same for all images of a step; Shape{0} if none.
+  /// Returns the shape of the noise used in training, which all images of a step share; Shape{0} if there is none.
   virtual Shape noise(const AttentionShape&) const { return Shape{0}; }
 
   /// Returns the cost of the preparation, per step.
@@ -42,7 +42,7 @@ class PreparationCapability {
 /// Base of mechanisms with prepared tensors. Derived defines
 ///   prepared(shape, layout)              the layout of their memory
 ///   run_prepare(of, prepared), run_prepare_backward(of, prepared, dprepared, gradient)
-/// and reads them in its passes with prepared_of(in.shape, in.prepared).
+/// and reads the prepared tensors in its passes with prepared_of(in.shape, in.prepared).
 template <class Derived>
 class WithPreparation : public PreparationCapability {
  public:

@@ -45,7 +45,7 @@ Image load_image(const std::string& path, std::uint8_t background = 255, bool or
 /// The endings of image files, as printed.
 inline constexpr const char* image_endings = ".png, .jpg, .jpeg, .jfif, .jpe, .bmp, .gif";
 
-/// Returns true if the name ends in one of image_endings, in either case.
+/// Returns true if the name ends in one of image_endings, in lower or upper case.
 bool has_image_name(const std::string& path);
 
 /// Returns the image converted to the size and the channels of `target`, without preserving the aspect ratio.

@@ -12,8 +12,8 @@ namespace heed {
 template <class T>
 class Normaliser {
  public:
-  /// Throws Error unless config.mean and config.std have at most one value or one per channel, and unless all values of
-  /// config.std are positive. No value means a mean of 0 and a deviation of 1.
+  /// Throws Error unless config.mean and config.std each have no value, one value, or one per channel, and all values
+  /// of config.std are positive. No value means a mean of 0 and a deviation of 1.
   Normaliser(const DataConfig& config, Index channels);
 
   /// Writes the image's pixels to `to`, [channels, height, width].

@@ -148,8 +148,8 @@ inline Counts negative_l1_gradient_counts(DistanceGradient gradient, Index rows,
   HEED_ASSERT(false);
 }
 
-/// Returns the contractions, as counted in papers: a difference, a product and a sum for each of `terms` terms, where
-/// `terms` is the product of rows, terms per row and width.
+/// Returns the contractions, as counted in papers: a difference, a product (none for sign) and a sum for each of
+/// `terms` terms, where `terms` is the product of rows, terms per row and width.
 inline Counts negative_l1_gradient_contractions(DistanceGradient gradient, Index terms) {
   return {.mul = gradient == DistanceGradient::sign ? 0 : terms, .add = 2 * terms};
 }

@@ -20,8 +20,9 @@ namespace kernels {
 /// instructions.
 float round_to_bf16(float x);
 
-/// Returns the reason why training in bfloat16 is refused, as a clause; nullptr if it is not. Products in bfloat16 are
-/// computed by every build on every CPU, but without the instructions for it they are slower than products of floats.
+/// Returns the reason why training in bfloat16 is refused, as a clause; nullptr if it is allowed. Products in bfloat16
+/// are computed by every build on every CPU, but without the instructions for it they are slower than products of
+/// floats.
 const char* bf16_obstacle();
 
 /// Compute gemm() and addmm() with A and B rounded to bfloat16 and sums in float. Each product of normal values is

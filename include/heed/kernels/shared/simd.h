@@ -109,7 +109,7 @@ class FirstLanes {
   }
 #endif
 
-  /// Returns v in these lanes and `rest` in the others.
+  /// Returns v in the first `count` lanes and `rest` in the others.
   Vector otherwise(Vector v, Vector rest) const { return hn::IfThenElse(mask_, v, rest); }
 
  private:

@@ -5,7 +5,7 @@
 // X_i is a polynomial in A, so each eigenvalue l of A gives a sequence x_i, and 1 - l x_{i+1} = (1 - l x_i)^2: the
 // residual is squared in each step, starting from 1 - a l^2. It converges to 0 if 0 < a l^2 < 2, slowly if a l^2 is
 // small: after about log2(1 / (a l^2)) steps and a few more. If l = 0, x stays 0, as in a pseudo-inverse; but rounding
-// errors in that null space double in each step.
+// errors in the null space of A double in each step.
 #pragma once
 
 #include "heed/base/memory_layout.h"

@@ -6,7 +6,7 @@
 
 namespace heed {
 
-/// Maximum number of threads, above the core count of any host; the system may refuse to start more.
+/// Maximum number of threads: above the core count of any host. A system may refuse to start more threads than this.
 inline constexpr int max_threads = 1024;
 
 /// A number of threads and its origin.

@@ -33,8 +33,8 @@ class ClassificationBatch : public TaskBatch<T> {
   double smoothing_;
 };
 
-/// Indices in Evaluation::counts of a classifier: the number of examples whose label is among the five largest logits,
-/// and of examples of class `of` classified as `predicted`.
+/// Indices in Evaluation::counts of a classifier: the number of examples whose label has one of the five largest
+/// logits, and the number of examples of class `of` classified as `predicted`.
 inline constexpr std::size_t top5_count = 0;
 inline std::size_t confusion_count(Index classes, Index of, Index predicted) {
   return static_cast<std::size_t>(1 + of * classes + predicted);

@@ -61,7 +61,7 @@ class TaskBatch {
   virtual Score judge(View<const T> logits, ExampleRange microbatch, std::span<double> counts) const = 0;
 };
 
-/// A sequence of batches. For use by one thread.
+/// A sequence of batches. Only one thread may use it.
 template <class T>
 class BatchSource {
  public:
