@@ -205,7 +205,7 @@ struct MapPairs {
   /// visible key.
   Counts to_queries(Index channels) const { return {.mul = pairs * channels, .add = (pairs - queries) * channels}; }
   Counts to_keys(Index channels) const { return {.mul = pairs * channels, .add = (pairs - seen) * channels}; }
-  /// Returns the counts of any of these products in the papers' convention.
+  /// Returns the counts of scores(), to_queries() or to_keys() in the papers' convention.
   Counts contraction(Index channels) const { return product_contractions(pairs, 1, channels); }
 };
 

@@ -140,7 +140,7 @@ struct AttentionMemorySize {
   Index prepared = 0, saved = 0, scratch = 0;
 };
 
-/// Offsets of the guard regions in each of these memories.
+/// Offsets of the guard regions in prepared, saved and scratch memory.
 struct AttentionGuards {
   std::vector<Index> prepared, saved, scratch;
 };

@@ -1,5 +1,6 @@
-// Prediction of a model's time without running it: each operation's exact counts, divided by the limits measured on the
-// host, times the factors by which operations of its kind were measured to be slower than these limits (docs/cost.md).
+// Prediction of a model's time without running it. The time of an operation is its exact counts divided by the measured
+// limits of the host, times measured factors by which operations of this kind are slower than the limits
+// (docs/cost.md).
 #pragma once
 
 #include "heed/analysis/model_cost.h"
@@ -38,7 +39,7 @@ enum Amount : std::size_t {
 namespace step_amount {
 /// Index of a contribution in Coefficients.
 enum StepAmount : std::size_t {
-  once,          ///< per step
+  once,          ///< constant time per step
   operations,    ///< time of operations, if threads take whole microbatches
   lockstep,      ///< time of operations, if microbatches run in lockstep
   spread,        ///< time of operations, if threads share each operation
@@ -70,7 +71,7 @@ struct Machine {
   }
 };
 
-/// Returns the machine with these limits, for `threads` threads.
+/// Returns the machine with the measured `limits`, for `threads` threads.
 Machine machine_of(const std::vector<Limit>& limits, int threads, std::string cpu);
 
 /// An experiment's operations and the division of its batch.

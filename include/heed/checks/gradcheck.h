@@ -129,8 +129,8 @@ ElementCheck check_element(const CheckCase& c, std::uint64_t seed, std::size_t i
 /// Returns f of a case's inputs.
 Tensor<double> case_output(const CheckCase& c, std::uint64_t seed);
 
-/// An implementation's results for a case's inputs: the gradients of <R, f>, and those of <R, f> + <E, input> for each
-/// input, E ~ U(-1, 1), where f's gradients are added to the second term's.
+/// An implementation's results for a case's inputs: `gradients` of <R, f>, and `added`, the gradients of <R, f> + <E,
+/// input> for each input, with E ~ U(-1, 1), where f's gradients are added to E.
 struct CaseResults {
   std::vector<Tensor<double>> gradients, added;
 };

@@ -31,8 +31,8 @@ struct AttentionConfig {
   bool operator==(const AttentionConfig&) const = default;
 };
 
-/// Returns a line for each option that has no effect with these values of the others, unless it has its default value:
-/// "WHERE: attention.rank = 8 has no effect; it needs variant = full or local". Ignores unknown mechanisms.
+/// Returns a line for each option that has no effect with the given values of other options, unless it has its default
+/// value: "WHERE: attention.rank = 8 has no effect; it needs variant = full or local". Ignores unknown mechanisms.
 std::vector<std::string> options_without_effect(const AttentionConfig& attention);
 
 /// Returns a line for each option in `values`, given at `where`, that has no effect on the mechanism.

@@ -1,5 +1,5 @@
-// Picture of attention maps and other quantities of attention layers, over the input image or, if they do not refer to
-// its patches, as separate matrices: a row for each block of each image, a column for each head.
+// Picture of attention maps and other quantities of attention layers: a row for each block of each image, a column for
+// each head. Quantities of patches are drawn over the input image, others as separate matrices.
 #pragma once
 
 #include "heed/data/images/image.h"
@@ -35,7 +35,7 @@ struct SheetRow {
 /// Content of a picture of attention maps: a row per block, a column per head.
 struct AttentionSheet {
   std::string title, subtitle;
-  Image image;     ///< the model's input; empty if each row has a separate image of the same size
+  Image image;     ///< the model's input; empty if each row has its own image, all of one size
   PatchGrid grid;  ///< the first block's grid, which has the patch `query`
   std::vector<SheetRow> rows;
   std::optional<Patch> query{};        ///< marked in the images; none: no mark

@@ -58,8 +58,8 @@ struct MatchingRules {
   std::vector<std::vector<RowPart>> divisions{};  ///< divisions of the file's tensors into parts, by number of rows
 };
 
-/// Loads the tensors that match by name and shape, or in part. The others keep their values. Throws Error, and changes
-/// nothing, if no tensor matches, one is not finite, or a pattern matches no name.
+/// Loads the tensors that match by name and shape, or in part. The other tensors keep their values. Throws Error, and
+/// changes nothing, if no tensor matches, one is not finite, or a pattern matches no name.
 template <class T>
 TakenWeights load_matching(const SafetensorsFile& file, Parameters<T>& parameters, const MatchingRules& rules);
 

@@ -13,8 +13,9 @@ inline constexpr Index parallel_grain = Index{1} << 18;
 /// Minimum work of a range of rows: about three microseconds, several times the cost of passing it to another thread.
 inline constexpr Index row_grain = Index{1} << 16;
 
-/// Returns the number of rows of `width` elements that two fused operations process at a time: a quarter of a 1 MB L2
-/// cache for floats, and a multiple of the 24 rows of a product's tiles (src/kernels/products/pair_sums.h).
+/// Returns the number of rows of `width` elements that two fused operations process at a time: the largest multiple of
+/// 24, the rows of a product's tile (src/kernels/products/pair_sums.h), whose floats fit in a quarter of a 1 MB L2
+/// cache; at least 24.
 constexpr Index rows_in_cache(Index width) {
   constexpr Index elements = Index{1} << 16, tiles = 24;
   return std::max(tiles, elements / std::max<Index>(width, 1) / tiles * tiles);
@@ -88,8 +89,8 @@ void for_product_parts(Index rows, Index columns, Index terms, const F& f) {
   });
 }
 
-/// Computes a gradient that is a sum over rows: calls f(begin, end, update, data) for ranges of rows with `width`
-/// elements for each range's partial sum, and adds the partial sums to `data` in order. A range has enough work for a
+/// Computes a gradient that is a sum over rows: calls f(begin, end, update, data) for ranges of rows, which computes a
+/// range's partial sum of `width` elements, and adds the partial sums to `data` in order. A range has enough work for a
 /// thread, and at least 64 operations per element of its sum, so that the additions take less than 2 % of the time.
 template <class T, class F>
 void sum_over_row_ranges(Tape<T>& tape, Index rows, Index row_work, Index width, Update update, T* data, const F& f) {

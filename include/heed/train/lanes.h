@@ -91,7 +91,7 @@ inline Lanes lanes_of(Index examples, Index microbatch, Index weights, bool undi
 }
 
 /// Returns true if lanes run sequentially: parallel lanes need a gradient each, and these would take more than 1 GB in
-/// float. Both ways give the same bits.
+/// float. Sequential and parallel lanes give the same bits.
 inline bool streams_lanes(Index weights, Index lanes) { return lanes * weights > Index{1} << 28; }
 
 /// Returns the number of gradients held at once by sequential lanes: the current lane's, and on each level of the tree

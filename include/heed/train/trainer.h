@@ -35,7 +35,7 @@ struct TrainPlan {
   Index steps_per_epoch = 0;
   Index epoch = 0, step = 0;  ///< start: 0, 0 unless resumed
   Index operations = 0;       ///< multiplications and additions in contractions, per example of a training step
-  double energy_pj = 0;       ///< energy of these operations by the built-in table (cost/energy.h)
+  double energy_pj = 0;       ///< energy of `operations` by the built-in table (cost/energy.h)
   std::string run;
   Index epochs_before = 0;  ///< planned epochs of the resumed run; 0 unless resumed
   std::string init;         ///< file of the initial weights; empty: none

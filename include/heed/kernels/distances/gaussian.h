@@ -217,7 +217,7 @@ void gaussian_product_backward(const GaussianProduct<std::type_identity_t<T>>& o
 
 /// Returns the cost of both passes with dx and dv assigned or, if `added`, the cost of a second product with the same
 /// G, which accumulates into dx and has no dv. Each product computes G, but the contractions include G and its gradient
-/// for the first product only. They count all pairs of rows, not only those of the computed blocks.
+/// for the first product only. The contractions count all pairs of rows, not only those of the computed blocks.
 inline Cost gaussian_product_cost(Index n, Index d, Index e, bool added) {
   // Pairs of rows of the same block, and of a block and the rows before it.
   const Index most = GaussianRows<float>::most, last = n % most, diagonal = (n - last) * most + last * last;

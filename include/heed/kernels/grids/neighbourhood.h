@@ -116,7 +116,7 @@ RunningSums<T> lay_out_running_sums(const Neighbourhood& g, Index n, MemoryLayou
 /// block of channels, the weighted terms, with a margin of zeros around each grid row, and the sums outside windows.
 template <class T>
 struct OneScale {
-  static constexpr Index margin = 3;     ///< cells on either side
+  static constexpr Index margin = 3;     ///< cells on each side of a grid row
   static constexpr Index channels = 64;  ///< maximum per block
   static constexpr double most = 32;     ///< maximum range of the exponents: the smallest weight is 1e-14
 

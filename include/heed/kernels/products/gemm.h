@@ -61,8 +61,8 @@ Update assign_addends(const std::type_identity_t<T>* bias, const MatrixFor<T>& a
 
 }  // namespace detail
 
-/// Computes C = bias + addend + A B, with bias[j] added to column j and a matrix `addend` [m, n]. Either may be empty;
-/// C must not overlap them. Otherwise as gemm(): in float, splitting m or n into blocks changes no bit.
+/// Computes C = bias + addend + A B, with bias[j] added to column j and a matrix `addend` [m, n]. Bias and addend may
+/// be empty; C must not overlap them. Otherwise as gemm(): in float, splitting m or n into blocks changes no bit.
 template <class T>
 void addmm(const OperandFor<T>& a, const OperandFor<T>& b, const std::type_identity_t<T>* bias,
            const MatrixFor<T>& addend, const Matrix<T>& c) {

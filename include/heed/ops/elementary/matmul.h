@@ -18,7 +18,7 @@ TransposedVar<T> transposed(Var<T> x) {
   return {x};
 }
 
-/// Computes y = a b for each pair of matrices: a [..., m, k], b [..., k, n], y [..., m, n]. Either may be
+/// Computes y = a b for each pair of matrices: a [..., m, k], b [..., k, n], y [..., m, n]. Each operand may be
 /// transposed(x). The leading axes are broadcast by NumPy's rules.
 ///
 ///   da += dy b^T,  db += a^T dy, summed over all products that use a broadcast matrix

@@ -41,8 +41,8 @@ struct Place {
   int hosts = 1, cores = 0;
 };
 
-/// Divides the cores of each host among its processes and binds this process to its cores, unless it runs more
-/// `threads` (0: one per core) than it has cores, or the host has more processes than cores.
+/// Divides the cores of each host among its processes and binds this process to its cores. Does not bind it if it runs
+/// more `threads` (0: one per core) than it has cores, or if the host has more processes than cores.
 Place place_processes(Ranks& ranks, int threads);
 
 /// Returns the words of a command that starts `processes` processes on this host, to precede the program's name; empty

@@ -54,14 +54,15 @@ std::string data_hash(const RunPaths& paths);
 /// there is none.
 std::string data_text(const DataRecord& record, const DataRecord& others);
 
-/// Reads the test files that have the checksum of a training or validation file, and returns those that have its
-/// content, such as "1 of 9 test files are copies of training or validation files: test/a.png is train/b.png"; empty if
-/// none. Label files in MNIST's format are ignored, since they may be equal.
+/// Returns the test files with the same content as a training or validation file, such as "1 of 9 test files are copies
+/// of training or validation files: test/a.png is train/b.png"; empty if there are none. Reads only files with equal
+/// checksums; training and validation files that are missing or have changed are compared by their recorded checksums.
+/// Label files in MNIST's format are ignored, since they may be equal.
 std::string copied_test_files(const DataRecord& record);
 
-/// Returns, as text of the same form, which of the test files `files` are copies of the record's training or validation
-/// files; empty if none or if the record names no test files. The files may be of any data set; only those with the
-/// length of a training or validation file are read.
+/// Returns which of `files`, the test files of any data set, are copies of the record's training or validation files,
+/// as "1 of 9 test files are copies of ..."; empty if there are none or if the record names no test files. Reads only
+/// files with the length of a training or validation file.
 std::string copied_test_files(const DataRecord& record, const std::vector<std::string>& files);
 
 /// Compares the files `names` at data.path with their recorded checksums and returns the changes, such as "1 edited

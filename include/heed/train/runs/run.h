@@ -31,7 +31,7 @@ struct RunPaths {
   std::string last() const { return directory + "/last.safetensors"; }
   std::string best() const { return directory + "/best.safetensors"; }
 
-  /// Returns all of these paths.
+  /// Returns the paths of all files except copies of plugins.
   std::vector<std::string> files() const;
 
   /// Returns the path of the weights to use: best.safetensors, or last.safetensors before the first complete epoch.
@@ -94,7 +94,8 @@ std::string environment_line();
 
 /// A row of metrics.csv: kind,epoch,step,loss,accuracy,lr,images_per_s. `kind` is step, train, valid or test; numbers
 /// round-trip; negative ones are written as empty fields. Rows of kind step and train also have a row in gradients.csv:
-/// kind,epoch,step,gradient_norm. This is the norm before clipping; for kind train, its mean over the epoch's steps.
+/// kind,epoch,step,gradient_norm. gradient_norm is the norm before clipping; for kind train, its mean over the epoch's
+/// steps.
 struct MetricsRow {
   const char* kind;
   Index epoch = 0;
