@@ -1,4 +1,4 @@
-// Course labs in TOML: the marked points and a student's answers (docs/lab-format.md).
+// Course labs in TOML: points with their marks, and a student's answers (docs/lab-format.md).
 #pragma once
 
 #include "heed/base/tensor.h"

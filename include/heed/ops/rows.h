@@ -89,8 +89,8 @@ void for_product_parts(Index rows, Index columns, Index terms, const F& f) {
   });
 }
 
-/// Computes a gradient that is a sum over rows: calls f(begin, end, update, data) for ranges of rows, which computes a
-/// range's partial sum of `width` elements, and adds the partial sums to `data` in order. A range has enough work for a
+/// Computes a gradient that is a sum over rows. Each call f(begin, end, update, data) computes the partial sum of a
+/// range of rows, `width` elements; the partial sums are added to `data` in order. A range has enough work for a
 /// thread, and at least 64 operations per element of its sum, so that the additions take less than 2 % of the time.
 template <class T, class F>
 void sum_over_row_ranges(Tape<T>& tape, Index rows, Index row_work, Index width, Update update, T* data, const F& f) {

@@ -6,8 +6,8 @@
 //   Z_0 = A^T / (|A|_1 |A|_inf),     Z_{k+1} = Z_k (13 I - W (15 I - W (7 I - W))) / 4,  W = A Z_k.
 //
 // Z_k is A^T times a polynomial in A A^T. An eigenvalue w of W has the residual r = 1 - w; the next residual is
-// r^3 (3 + r) / 4. A small w grows by a factor of 13/4 in each step. It starts near 1 / K^2 for a condition number K of
-// A, so this takes about 2 ln K / ln (13/4) = 1.2 log2 K steps; then r converges cubically.
+// r^3 (3 + r) / 4. A small w grows by a factor of 13/4 in each step. The smallest w starts near 1 / K^2 for a condition
+// number K of A, so its growth takes about 2 ln K / ln (13/4) = 1.2 log2 K steps; then r converges cubically.
 #pragma once
 
 #include "heed/base/memory_layout.h"
