@@ -94,8 +94,8 @@ class Adder : public MechanismBase<Adder>, public WithMap<Adder> {
   // Undoing 4: dv += dout. A + I is never formed, since undoing 2 needs A itself.
   // Undoing 3: dv += A^T dout, dA = dout v^T.
   // Undoing 2: dS = A (dA - sum_j A dA) / sqrt(d_a), row by row, as in softmax.cpp.
-  // Undoing 1: the derivative of -|q - k| is sign(k - q) for q and its negative for k; with f = sign, or
-  //            the f of score_grad, dq_i = sum_j dS_ij f(k_j - q_i), dk_j = sum_i dS_ij f(q_i - k_j).
+  // Undoing 1: the derivative of -|q - k| is sign(k - q) with respect to q, and sign(q - k) with respect to k. Hence
+  //            dq_i = sum_j dS_ij f(k_j - q_i), dk_j = sum_i dS_ij f(q_i - k_j); f is sign or hardtanh (score_grad).
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, const SavedSoftmax<T>& saved,
                     const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {

@@ -5,9 +5,9 @@
 //   kn = softmax(k) over the tokens of each channel      [M, d]
 //   out = qn (kn^T v)                                    [N, e]
 //
-// Each of the d channels is a map over all tokens, a row of kn^T, by which the values are averaged once for all
-// queries. A query mixes these averages with weights that sum to one, so the rows of qn kn^T sum to one, too. qn and kn
-// are features; their products are in kernel_attention.cpp, forward and backward. Time 2 (N + M) d e, and an exp per
+// Each of the d rows of kn^T holds weights of all tokens, with which the values are averaged once for all queries. A
+// query mixes these averages with weights that sum to one, so the rows of qn kn^T sum to one, too. qn and kn are
+// features; their products are in kernel_attention.cpp, forward and backward. Time 2 (N + M) d e, and an exp per
 // element of q and k.
 #include "src/attention/shared/kernel_attention.h"
 

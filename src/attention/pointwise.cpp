@@ -99,7 +99,8 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention>,
   // Undoing 3: dv = A^T dout, dA = dout v^T.
   // Undoing 2: dS = M^-alpha phi'(S / sqrt(d)) dA / sqrt(d), element by element.
   // Undoing 1: dq = dS k, dk = dS^T q.
-  // Blocks run from the last to the first, because the last one sees all keys of the others and assigns dk, dv.
+  // For each block of keys, the last block of queries is processed first: it sees all keys that the other blocks of
+  // queries see, so it assigns dk and dv, and the others add to them.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, Heads<T> saved,
                     const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {

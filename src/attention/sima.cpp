@@ -6,8 +6,9 @@
 //   qn = q / |q|_1,  kn = k / |k|_1      [N, d], [M, d], channel by channel over the tokens of one head
 //   out = qn kn^T v                      [N, e]
 //
-// With no function between the products, their order is free. (qn kn^T) v takes 2 N M d multiplications, which is less
-// if N = M < d; qn (kn^T v) takes (N + M) d^2 and no more memory than its operands. No exps.
+// With no function between the products, their order is free: (qn kn^T) v takes 2 N M d multiplications, qn (kn^T v)
+// takes (N + M) d^2. If N = M < d, the first order takes fewer; the second needs no more memory than its operands. No
+// exps.
 //
 // Differs from the paper, which divides by the norm: here, as in the authors' code, the divisor is max(norm, 1e-12),
 // which passes no gradient to a smaller norm. norm=l2 and norm=none are for the paper's ablation. There is no causal

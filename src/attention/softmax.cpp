@@ -101,7 +101,8 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
   //            dS_ij = A_ij (dA_ij - D_i) / sqrt(d) with D_i = sum_l A_il dA_il. If a row is split across
   //            blocks, D_i is computed as <out_i, dout_i>, which equals sum_l A_il <v_l, dout_i>.
   // Undoing 1: dq = dS k, dk = dS^T q.
-  // Blocks run from the last to the first, because the last one sees all keys of the others and assigns dk, dv.
+  // For each block of keys, the last block of queries is processed first: it sees all keys that the other blocks of
+  // queries see, so it assigns dk and dv, and the others add to them.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T> outs, Heads<const T> douts,
                     const SavedSoftmax<T>& saved, const Scratch<T>& scratch,

@@ -10,11 +10,11 @@
 //   out = A v          [N, e]
 //
 // Time 2 N d^2 + 4 N M d (dense) or 2 N^2 e (random), and N M exps; S is not scaled by 1 / sqrt(d). w2 or the logits
-// fix the number of tokens. Dense computes its map in blocks of queries and saves two values per row, as in
-// softmax.cpp. The map of `random` is the same for all images, so it is prepared once per step, a tensor of N^2
-// elements per head like the logits; a map that exceeds most_prepared is computed in blocks for each image instead. The
-// map of a sequence below the maximum length is computed in blocks from the first rows and columns of w2, b2 and the
-// logits. If causal, a query sees the keys up to its position.
+// fix the number of tokens. Dense computes its map in blocks of queries and saves only the maximum and the sum of each
+// row, from which the backward pass recomputes the row. The map of `random` is the same for all images, so it is
+// prepared once per step, a tensor of N^2 elements per head like the logits; a map that exceeds most_prepared is
+// computed in blocks for each image instead. The map of a sequence below the maximum length is computed in blocks from
+// the first rows and columns of w2, b2 and the logits. If causal, a query sees the keys up to its position.
 //
 // Differs from the paper: w1 is applied to q, a projection of the tokens; the paper's first layer is applied to the
 // tokens themselves. All heads share w1, b1, w2 and b2.
@@ -314,7 +314,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
   void make_scores(const AttentionInput<T>& in, const MapBlock& b, Index h, Heads<T> Y, Matrix<T> S) const {
     make_rows<T>(in, b, h, dense() ? b.queries(Y[h]) : Matrix<T>{}, S);
   }
-  /// Computes S from the block's rows of Y.
+  /// Computes S of a block from the block's rows of Y; with kind=random, copies the block's logits.
   template <class T>
   void make_rows(const AttentionInput<T>& in, const MapBlock& b, Index h, Matrix<const T> Y, Matrix<T> S) const {
     if (dense())

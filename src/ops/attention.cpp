@@ -11,7 +11,7 @@ namespace heed {
 
 namespace {
 
-/// Number of partial sums of the gradients of a mechanism's parameters, computed in parallel.
+/// Maximum number of partial sums, computed in parallel, of the gradients of a mechanism's parameters.
 constexpr Index attention_pieces = 8;
 
 /// A mechanism's passes over a batch. `shared` holds the tensors common to all images: the prepared tensor, or the

@@ -166,7 +166,7 @@ Var<T> batch_norm(Var<T> x, Var<T> gamma, Var<T> beta, View<T> running_mean, Vie
       [=, &tape](const Adjoint<T>& dy) {
         const auto dgamma = tape.target(gamma), dbeta = tape.target(beta), dx = tape.target(x);
         const T n(static_cast<double>(groups.rows()));
-        // A row per group: sums of dy, then sums of dy xn.
+        // A row per group: per channel the sum of dy, then the sum of dy times the normalised x.
         const typename Tape<T>::Scratch scratch(tape, 2 * count * channels);
         const Matrix<T> sums(scratch.data(), count, 2 * channels);
         sum_groups(tape, groups, sums, [&](const GroupHere& group, T* sum) {

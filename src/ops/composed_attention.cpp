@@ -53,7 +53,7 @@ void copy_to_heads(View<const T> x, Update update, const Heads<T>& heads) {
   for_heads(heads, [&](T* row, Index at) { write_all(update, heads.first.columns, x.data() + at, row); });
 }
 
-/// Puts the operands of a call on a tape: as inputs with gradients, or as constants.
+/// The operands of a call on a tape: inputs with gradients, or constants.
 template <class T>
 class Operands {
  public:

@@ -113,7 +113,8 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid) {
         }
         const auto dx = tape.target(x);
         if (!dx) return;
-        // The weight [O, taps] or, for centred windows, the reversed weight [C, taps of dy].
+        // Without a packed copy: memory for the weight [O, taps] or, if windows are centred, for the reversed weight
+        // [C, taps of dy].
         const kernels::PackedWeight* const packed_backward = packed ? packed->for_gradients() : nullptr;
         const typename Tape<T>::Scratch scratch(tape, packed_backward ? 0 : outputs * taps);
         if (w.centred()) {

@@ -20,7 +20,7 @@ Var<T> head_norm(Var<T> x, const AttentionLayout& layout, const std::type_identi
   const std::array<Index, 2> first{0, heads[0] * width[0]};
   const Index v_first = first[1] + heads[1] * width[1];
   Cost cost;
-  std::array<Matrix<T>, 2> statistics;  // for q and k: one row per part
+  std::array<Matrix<T>, 2> statistics;  // of q and of k: one row per head of each row of x
   for (std::size_t i = 0; i < parts_count; ++i) {
     require(gamma[i].shape() == Shape{width[i]} && beta[i].shape() == Shape{width[i]},
             "[head_norm] gamma of {} has shape {}, beta {}; expected [{}]", i == 0 ? "q" : "k", gamma[i].shape(),
@@ -30,7 +30,7 @@ Var<T> head_norm(Var<T> x, const AttentionLayout& layout, const std::type_identi
     cost.backward += kernels::layer_norm_backward_counts(parts, w) + kernels::layer_norm_parameter_counts(parts, w);
     statistics[i] = {tape.memory(2 * parts), parts, 2};
   }
-  // Return the parts of q (i = 0) or k (i = 1) in a row, and the statistics of these parts of row r.
+  // Return the heads of q (i = 0) or k (i = 1) in a row, and the statistics of these heads in row r.
   const auto parts_of = [=](auto* row, std::size_t i) { return Matrix(row + first[i], heads[i], width[i]); };
   const auto statistics_of = [=](Index r, std::size_t i) { return statistics[i].middle_rows(r * heads[i], heads[i]); };
   return tape.record(

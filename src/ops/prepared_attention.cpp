@@ -75,8 +75,7 @@ template <class T>
 void PreparedAttention::draw_noise(const RandomStream& step, Index count, T* noise) const {
   const RandomStream stream = step.derive("gumbel").derive(layer_);
   for (Index i = 0; i < count; ++i)
-    noise[i] =
-        T(-math::log(-math::log(1 - stream.uniform(i))));  // 1 - u is in (0, 1]; log(1) = 0 has probability 2^-53
+    noise[i] = T(-math::log(-math::log(1 - stream.uniform(i))));  // infinite if uniform() is 0: probability 2^-53
 }
 
 /// Calls f with the arguments of a step's preparation.

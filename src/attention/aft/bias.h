@@ -26,7 +26,7 @@ struct AftReach {
   bool masked = false, causal = false;
   Index queries = 0, keys = 0;  ///< N, M
 
-  /// Query t sees keys [first, last) with a bias, [0, before) and [after, M) without. All four grow with t.
+  /// Query t sees keys [first, last) with a bias, [0, before) and [after, M) without. No bound decreases with t.
   struct Range {
     Index first, last, before, after;
   };
@@ -44,8 +44,8 @@ struct AftReach {
   /// Returns the maximum number of queries per block. Every block first packs its keys for products, so larger blocks
   /// are faster if their queries see nearly the same keys, as all queries do in AFT-full.
   Index block() const { return std::min<Index>(window < 256 ? 64 : 256, queries); }
-  /// Calls f(block) for blocks whose sizes differ by at most one. With Counted, a block is one query, so that a causal
-  /// or local row costs exactly its pairs.
+  /// Calls f(block) for blocks whose sizes differ by at most one. With Counted, a block is one query, so that only the
+  /// visible pairs of a causal or local map are counted.
   template <class T, class F>
   void for_each_block(const F& f) const {
     for_each_block<T>(block(), f);
@@ -63,8 +63,8 @@ struct AftReach {
   /// Returns the maximum number of keys per block.
   Index band() const { return std::min(keys, block() + 2 * std::min(window, keys)); }
 
-  /// Returns true if sums over biased keys are computed by matrix products. In a window below 4, more than nine tenths
-  /// of the product over a block, 62 + 2 window keys, would be zeros. With Counted, sums run key by key.
+  /// Returns true if sums over biased keys are computed by matrix products. With a window below 4, over nine tenths of a
+  /// block of E (64 queries, 62 + 2 window keys) would be zeros. With Counted, sums are computed key by key.
   bool by_products() const { return window >= 4; }
   template <class T>
   bool by_products_in() const {
@@ -73,8 +73,8 @@ struct AftReach {
 };
 
 /// w, E and max_s w, with a row for each query, whose first column is the first key of the query's block. Only matrix
-/// products use E and max_s w. The same struct holds gradients: sums key by key add to dw, matrix products to dE; max_s
-/// w has none, since no result depends on it.
+/// products use E and max_s w. The same struct holds gradients: if sums are computed key by key, their gradients are
+/// added to dw, otherwise to dE. max_s w has no gradient, since no result depends on it.
 template <class T>
 struct AftBias {
   Matrix<T> w, E, max_w;
@@ -95,9 +95,9 @@ struct AftBiasMatrix {
   Index rank = 0;     ///< w = u p^T with u [N, rank], p [M, rank]; 0: w is a parameter
   bool whole = true;  ///< every example has the maximum number of tokens (AttentionShape)
 
-  /// Returns true if the bias is computed once per step. This requires that w is factored, since little would be gained
-  /// if w itself is a parameter, and that w and E have no more elements than the values of sixteen images, a number
-  /// linear in the tokens.
+  /// Returns true if the bias is computed once per step. This requires that all examples have the maximum length; that
+  /// w is factored, since little would be gained if w itself is a parameter; and that w and E together have at most as
+  /// many elements as the values of sixteen images, a number linear in the tokens.
   bool prepared() const { return whole && rank > 0 && reach.window > 0 && reach.band() <= 8 * channels; }
 
   /// Lays out memory for `rows` queries.

@@ -8,8 +8,8 @@
 //   exp(scale) (mass, value) = exp(max_s w + max_s k) E F    [n, 2 D],
 //
 // and the product itself shows whether the exponents are close (`furthest`, below). Otherwise, and with Counted, which
-// counts the textbook algorithm, the sum runs key by key with the maximum over the keys of its query. Neither needs an
-// N x N x D tensor: a block holds O(n M + M D) elements.
+// counts the textbook algorithm, each query's sum is computed key by key, scaled by the query's largest exponent.
+// Neither method needs an N x N x D tensor: a block holds O(n M + M D) elements.
 #pragma once
 
 #include "heed/base/math.h"
@@ -145,7 +145,7 @@ struct AftBiased {
     return all;
   }
 
-  /// Converts the product to sums with the rounded scale max w + max k, corrected for its rounding error.
+  /// Converts the product to sums with the scale max w + max k, rounded; the sums are corrected for its rounding error.
   template <class T>
   void take_product(const AftBias<const T>& bias, const Scratch<T>& m, const kernels::ExpSums<T>& sums) const {
     using kernels::exp;

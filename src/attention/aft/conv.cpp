@@ -7,9 +7,9 @@
 //   out  = sigma(q) (sum_s f e^k[s] v[s]) / (sum_s f e^k[s])                                Eq. 6
 //          f = exp(w'[position of s relative to t]) in the window around t, 1 outside (0 with `masked`)
 //
-// Differs from the paper: Eq. 6 has K instead of exp(K) in the denominator, and sums (exp(w') - 1) over the window and
-// 1 over the whole image, which cancel where w' < 0; here the two parts are disjoint (kernels/grids/neighbourhood.h).
-// Eq. 8 has no epsilon.
+// Differences from the paper: its Eq. 6 has K instead of exp(K) in the denominator. It adds a sum over the window, with
+// the factor exp(w') - 1, to a sum over the whole image; where w' < 0, the two cancel. Here one sum is over the window
+// and the other over the keys outside it (kernels/grids/neighbourhood.h). The paper's Eq. 8 has no epsilon.
 //
 // Sparser variants (Appendix), and the computation of w', are in conv_bias.h.
 #include "conv_bias.h"
@@ -177,8 +177,7 @@ class AftConv : public MechanismBase<AftConv>,
   // Undoing 4: dy = sigma(q) dout, dq = sigma'(q) y dout.
   // Undoing 3, 2: y is a weighted mean, so dv[s] = sum_t p dy[t] and the exponent x = k + w' has
   //     dx[t,s] = p <dy[t], v[s] - y[t]> = f e^(k[s] - scale[t]) <G[t], v[s] - y[t]>.
-  //   With the sums over queries (B, A)[s] = sum_t f e^-scale[t] (b[t], G[t]), over the same window as seen from the
-  //   key,
+  //   With the sums over queries (B, A)[s] = sum_t f e^-scale[t] (b[t], G[t]), over the mirrored window around key s,
   //     dv[s] = e^k[s] A[s],   dk[s] = e^k[s] (<A[s], v[s]> - B[s]),   dw'[position] = sum of dx over its pairs,
   //   where y in b and v in dk are relative to the same origin.
   template <class T>

@@ -1,10 +1,9 @@
-// Part of AFT (aft.cpp): the biases of conv, which depend only on the mechanism's parameters. Per head:
+// Part of AFT (aft.cpp): the biases of conv, which depend only on the mechanism's parameters, and the loss term of
+// `entropy`. Per head, with P positions in the window around a query:
 //
 //   w' = gain (w - mean w) / sqrt(mean (w - mean w)^2 + 1e-5) + bias        Eq. 8; without `reparam` w' = w
-//   the biases used: w'; with `gumbel` w' z, where z is a sample softmax((w' + noise) / tau) in training, and one-hot,
-//   at the largest w', in evaluation
-//
-// and the training loss term of `entropy`. The window around a query has P positions.
+//   the biases used: w'; with `gumbel` w' z, where z is a sample softmax((w' + noise) / tau) in training, and one-hot
+//   at the largest w' in evaluation.
 #pragma once
 
 #include "options.h"

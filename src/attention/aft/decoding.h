@@ -1,7 +1,7 @@
 // Part of AFT (aft.cpp): causal full, local and simple decode a sequence token by token.
 //
-// The state holds the keys and values of the last `window` tokens, since exp(w[t, s]) is not a product of functions of
-// t and s; and sums of exp(k) and exp(k) v over earlier tokens, scaled by the largest key so far.
+// The state holds the keys and values of the last `window` tokens, since exp(w[t, s]) is not a product of a function of
+// t and a function of s; and sums of exp(k) and exp(k) v over earlier tokens, scaled by the largest key so far.
 #pragma once
 
 #include "src/attention/shared/decoding.h"
@@ -29,7 +29,7 @@ class AftDecoding {
     const Heads<T> k = kept_rows(1, room_, D_, layout), v = kept_rows(1, room_, D_, layout);
     T* const w = scratch_layout.numbers(room_);
     const Sums<T> all{scratch_layout.numbers(D_), scratch_layout.numbers(D_), scratch_layout.numbers(D_)};
-    // 1. Adds the token that leaves the window (without a window, the token itself) to the sums.
+    // 1. Adds the token that leaves the window to the sums; without a window, adds token t.
     const Index left = t - room_;  // the last token before the window
     if (sums_ && left >= 0)
       add(left == 0, room_ > 0 ? k[0][t % room_] : in.k[0][0], room_ > 0 ? v[0][t % room_] : in.v[0][0], before);
@@ -100,7 +100,7 @@ class AftDecoding {
     return sum;
   }
 
-  bool sums_;  ///< true if there are keys before the window
+  bool sums_;  ///< true if queries also see the keys before the window
   bool query_;
   Index rank_, D_, room_;
 };

@@ -10,7 +10,7 @@
 //   out      = sigma(q) y                               [N, D]     Eq. 2
 //
 // Biased keys cost O(D) for each pair (t, s) (biased.h), other keys O(N D) for all queries (unbiased.h). Every sum has
-// a scale (kernels/sums/exp_sums.h), so that very different keys or rows do not give 0 / 0.
+// a scale (kernels/sums/exp_sums.h), so that exponents of very different sizes do not give 0 / 0.
 #include "biased.h"
 #include "decoding.h"
 #include "options.h"
@@ -144,8 +144,8 @@ class AftFull : public MechanismBase<AftFull>,
     return bias(z).prepared() ? bias(z).cost(z.pairs()) : Cost{};
   }
 
-  /// Returns the cost with sums key by key, as in a textbook. float and double compute the sums over biased keys by
-  /// matrix products instead if exponents allow it (biased.h).
+  /// Returns the cost if all sums are computed key by key. float and double compute the sums over biased keys by matrix
+  /// products instead if the exponents allow it (biased.h).
   Cost cost(const AttentionShape& shape) const override {
     const Sizes z = sizes(shape);
     const Index pairs = z.pairs();
@@ -220,8 +220,8 @@ class AftFull : public MechanismBase<AftFull>,
   }
   static Counts means_counts(Index numbers) { return numbers * Counts{.div = 1}; }
 
-  /// Computes exp(-scale) (dy / mass, (y - origin) dy / mass) for the sums over queries; dy is stored in the mass of
-  /// `queries`.
+  /// Computes exp(-scale) (dy / mass, (y - origin) dy / mass) for the sums over queries. On entry, dy is in
+  /// `queries.mass`.
   template <class T>
   static void means_backward(const ExpSums<T>& saved, const T* origin, const ExpSums<T>& queries) {
     for (Index r = 0; r < saved.value.rows; ++r) {

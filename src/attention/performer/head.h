@@ -191,7 +191,7 @@ struct PerformerFeatures {
   /// Returns d^(-1/4), the factor of x.
   static double scale(Index width) { return math::pow(static_cast<double>(width), -0.25); }
 
-  /// Returns the counts for N queries and M keys of d channels.
+  /// Returns the counts of computing the features of N queries and M keys of d channels.
   Counts make_counts(Index N, Index M, Index d) const {
     const Index rows = N + M;
     return product_counts(rows, m, d) + kernels::row_dots_counts(rows, d) + Counts{.mul = rows} +

@@ -140,8 +140,8 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
   //   c_t scales all exps that t sees: dc_t = -<phi_t, p_t>. (The gradients through c_s in R and in E cancel.)
   //   Scaling phi_t does not change out_t, so <phi_t, dphi_t> = 0 and dphi_t = p_t + dc_t / sigma_t. This avoids
   //   the sum of D_ts, which is mostly rounding error where attention is nearly uniform.
-  // Undoing 1: du = e dphi for queries, with the exp e in phi; du = E dE for keys. With g = sum_j du_j, the gradient of
-  //   |x'|^2 / 2 and of the largest u of a query is -g; that of the u that attains c_t is dc_t.
+  // Undoing 1: du = (phi - 1e-4) dphi for queries, du = E dE for keys. With g = sum_j du_j, the gradients of |x'|^2 / 2
+  //   and of the largest u of a query are -g; the gradient of the u that attains c_t is dc_t.
   //   dx = omega^T du / d^(1/4) - g x / d^(1/2).
   // Blocks run first to last for sums over keys, dphi and pairs; then last to first for sums over queries.
   template <class T>
@@ -290,7 +290,7 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
     const Counts omega = product_contractions(N + M, m, d);  // omega is not trained
     const Counts products = product_contractions(N + M, m, e) + Counts{.mul = N * m, .add = (N + M) * m};
     cost.forward_contractions = omega + products;
-    // Recomputing features is not counted. A sum of features has one gradient, added to that of each key.
+    // Recomputing features is not counted. The sum of features has one gradient, which is added to each key's gradient.
     cost.backward_contractions = omega + 2 * products + Counts{.add = -M * m};
     // Left out: |x|^2; the 1e-4 terms of values and denominators; rescaled sums; sums of features.
     const Index rescaled = (blocks<float>(shape).of_keys() - 1) * m * e;

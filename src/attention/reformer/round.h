@@ -12,8 +12,8 @@
 
 namespace heed {
 
-/// Saved, for each head: |q|, k; per round the order of tokens, and in that order the maximum and sum of each row of A;
-/// and the weights of the rounds for each token.
+/// Saved, for each head: |q|, k; per round the order of tokens, and in that order the maximum and the sum of exps of
+/// each row of S; and the weights of the rounds for each token.
 template <class T>
 struct ReformerSaved {
   Heads<T> norms, k;              ///< [1, N], [N, d]
@@ -23,7 +23,7 @@ struct ReformerSaved {
 template <class T>
 struct ReformerScratch {
   Matrix<T> q, k, v, dq, dk, dv;           ///< in the order of a round; k and v begin with a copy of their last chunk
-  Matrix<T> A, dA, rows, values;           ///< for a chunk: A, its gradient, maximum and sum of each row, O
+  Matrix<T> A, dA, rows, values;           ///< for a chunk: A, its gradient, each row's maximum and sum of exps, O
   Matrix<T> u, O;                          ///< u of one round; O of all rounds
   T *buckets, *starts;                     ///< for a round: the tokens' buckets, and the start of each bucket
   Matrix<T> query_gradient, key_gradient;  ///< sums over rounds

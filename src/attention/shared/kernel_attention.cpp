@@ -60,8 +60,8 @@ struct KernelHead {
   // Undoing 4: dP_ij = <dy_i, v_j> + dD_i for j <= i;
   //            df_i += sum_j dP_ij g_j,  dg_j += sum_i dP_ij f_i,  dv_j += sum_i P_ij dy_i.
   // Undoing 1: undo_queries and undo_keys.
-  /// Adds a block's queries to dS and dz and, unless causal, computes all its gradients. Called from the last block to
-  /// the first.
+  /// Adds a block's queries to dS and dz; computes dg and dv of the block's keys and, unless causal, dq and dk. Called
+  /// from the last block to the first.
   void backward(const KernelBlock& b, Matrix<const T> out, Matrix<const T> dout, Update update, Matrix<T> dq,
                 Matrix<T> dk, Matrix<T> dv) const {
     if (b.rows > 0) {

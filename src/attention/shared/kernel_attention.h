@@ -107,8 +107,8 @@ struct KernelAttention {
   bool keeps_keys() const { return causal || keys_together; }
 
   /// Return the maximum number of queries, or of keys, per block. If causal, the product within a block of 64 queries
-  /// takes about as long as those with S; otherwise 256 rows of 64 features are 64 KB, and a few such matrices fit in
-  /// an L2 cache.
+  /// takes about as long as the products with S; otherwise 256 rows of 64 features are 64 KB, and a few such matrices
+  /// fit in an L2 cache.
   Index block_queries() const { return causal ? 64 : 256; }
   Index block_keys() const { return keys_together ? M : 256; }
 };

@@ -126,7 +126,7 @@ struct LandmarkOptions {
     return as_matrix(values);
   }
 
-  /// Returns the gradient of that tensor, in the same form.
+  /// Returns the gradient of the tensor that sampling reads, in the same form as tensor(); empty for none.
   template <class T>
   Matrix<T> tensor_gradient(const AttentionGradient<T>& gradient) const {
     return has_tensor() ? as_matrix(gradient.parameters[0]) : Matrix<T>{};

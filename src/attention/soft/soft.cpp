@@ -3,7 +3,7 @@
 // is a Gram matrix, and m landmarks approximate it (Nystroem).
 //
 //   G(x, y) = exp(-|x - y|^2 / (2 sqrt(d)))      Eq. 4-5
-//   L = landmarks of q          [m, d]           Section 3.2, "Sampling": its Q~
+//   L = landmarks of q          [m, d]           Section 3.2, "Sampling": the paper's Q~
 //   A = G(L, L) + ridge I       [m, m]           Eq. 8
 //   P = G(L, q)                 [m, N]           Eq. 8
 //   X = Newton-Raphson(A)       [m, m]           Eq. 10, Algorithm 2: about A^+
@@ -204,7 +204,7 @@ class Soft : public MechanismBase<Soft>, public WithMap<Soft>, public PicturesCa
     each_head(in, saved, scratch, [&](Index h, const SoftMap<T>& S) {
       const Matrix<const T> v = in.v[h], dout = douts[h];
       const Matrix<T> dq = gradient.q[h], dv = gradient.v[h];
-      // The first update of the gradient of S; if S is exact, the gradient is added directly to dq.
+      // Update of the first contribution to the gradient of S. If S is exact, contributions go directly to dq.
       const Update first = kernel == Kernel::exact ? gradient.update : Update::assign;
       // 4.
       if (normalize != Normalize::map) {

@@ -24,8 +24,8 @@ Matrix<T> block_of(const WindowBlock& b, Matrix<T> memory) {
   return {memory.data, b.rows, b.seen, memory.stride};
 }
 
-/// Consecutive rows of a block's map with equal numbers of keys: the first row starts at `column`, each of the others
-/// `shift` after the previous one.
+/// Consecutive rows of a block's map with equal numbers of keys: the first row starts at `column`, each later row
+/// `shift` columns after the previous one.
 struct WindowRun {
   Index row, rows, column, columns, shift;
 
@@ -121,7 +121,7 @@ struct WindowBand {
   // Undoing 3: dv = A^T dout, dA = dout v^T.
   // Undoing 2: dS = A (dA - sum_s A dA) / sqrt(d), row by row.
   // Undoing 1: dq = dS k, dk = dS^T q.
-  // Blocks run first to last.
+  // Called from the first block to the last.
   template <class T>
   void backward(const kernels::Gemm& gemm, const WindowBlock& b, const WindowTokens<const T>& x, Matrix<T> kept,
                 Matrix<const T> dout, const WindowMaps<T>& maps, Update update, const WindowTokens<T>& dx) const {
@@ -148,7 +148,7 @@ struct WindowBand {
     fill(dx.v.middle_rows(seen, M - seen), T(0));
   }
 
-  /// Adds the numbers of the sequence's queries, visible keys and pairs of both to those of `map`.
+  /// Adds the sequence's numbers of queries, visible keys and visible pairs to those in `map`.
   void add_pairs(MapPairs& map) const {
     for (Index t = 0; t < N; ++t) map.pairs += last(t) - first(t);
     map.queries += N, map.seen += last(N - 1);

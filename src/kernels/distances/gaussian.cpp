@@ -30,8 +30,8 @@ void gaussian_backward(const GaussianMatrix<float>& of, Matrix<const float> dG, 
                        Update update_y, Matrix<float> dy) {
   const Index m = dG.rows, n = dG.columns;
   const float factor = static_cast<float>(2 * of.scale);
-  // Adds weight (to - from). The weights are 2 scale G dG, without the minus sign of w in the reference, since the
-  // difference is reversed.
+  // Adds weight (to - from). The weights are 2 scale G dG, without the minus sign of w in the reference kernel, since
+  // the difference is reversed.
   const auto add_term = [](Vector sum, Broadcast weight, Vector to, Vector from, Index) {
     return multiply_add(hn::Sub(to, from), weight, sum);
   };

@@ -62,8 +62,8 @@ struct WindowsOf3 {
   Index ox;
   Matrix<const float> x;
 
-  /// Calls f(tap, window, x at the tap) for each tap inside the image of each of `count` windows. `stride` is w.stride;
-  /// `inside` means that no column is padding.
+  /// For each of `count` windows, calls f(tap, window, x at the tap) for the taps inside the image. `stride` is
+  /// w.stride; `inside` means that no column is padding.
   template <int count, int stride, bool inside, class Lanes, class F>
   HWY_INLINE void for_each_tap(Lanes use, const F& f) const {
     const Index first = ox * stride - w.padding;
@@ -153,7 +153,7 @@ HWY_INLINE void weight_gradient_3(const Windows& w, Lanes use, Matrix<const floa
     for_each_run(width, whole, [&](auto count, auto inside, Index ox) HWY_ATTR {
       Vector d[count];
       for (int n = 0; n < count; ++n) d[n] = use.load(dy[oy * width + ox + n]);
-      // Separate from `sums`, so that the multiply-adds of the next windows do not wait for these.
+      // Separate from `sums`, so that the multiply-adds of the next run of windows do not wait for those of this run.
       Vector of_these[9];
       for (Vector& sum : of_these) sum = hn::Zero(tag);
       WindowsOf3{w, rows, ox, x}.for_each_tap<count, stride, inside>(

@@ -1,8 +1,8 @@
 // Operands of products in bfloat16.
 //
 // The instruction VDPBF16PS multiplies two pairs of bfloat16 and adds both products to a float. So two neighbours along
-// k are packed into a word as wide as a float. A product of words takes half as many steps and uses the tiles of
-// pair_sums.h. Builds and CPUs without the instruction multiply rounded copies as floats.
+// k are packed into a word as wide as a float. A product of words uses the tiles of pair_sums.h and takes half as many
+// steps as a product of floats. Builds and CPUs without the instruction multiply rounded copies as floats.
 #pragma once
 
 #include "heed/kernels/products/gemm_bf16.h"

@@ -52,7 +52,8 @@ inline constexpr Index large = Index{1} << (registers == 32 ? 20 : 17);
 /// Elements of A per block of rows: 128 KB, a quarter of an L2 cache of 512 KB.
 inline constexpr Index cached = Index{1} << 15;
 
-/// Returns the rows of k elements per block: a multiple of 48, which divides into tiles of 8, 6 and 4 rows.
+/// Returns the number of rows, of k elements each, per block: a multiple of 48, which divides into tiles of 8, 6 and 4
+/// rows.
 inline Index rows_at_once(Index k) { return std::max<Index>(cached / std::max<Index>(48 * k, 1), 1) * 48; }
 
 /// Addends of the sums, instead of the previous values of C: row[j] + column[i], or row[j] + matrix[i,j]. column and
@@ -187,7 +188,7 @@ HWY_INLINE void sum_panel(const Operand<float>& a, const F& b_rows, Update updat
     // Constructed in place: a copy would wait for the stores to the original, which takes a twentieth of the time of a
     // 50 x 50 x 16 product.
     TileWork work{a.middle_columns(first, steps), b_rows(first, steps), term_update(first, update), c, start};
-    // NOLINTNEXTLINE(bugprone-branch-clone): they differ if this product starts its sums.
+    // NOLINTNEXTLINE(bugprone-branch-clone): the two branches differ if `starts` is true.
     const auto& of_width = (first == 0 ? tiles<AddTerm, starts> : tiles<AddTerm, false>)[vectors - 1];
     for (Index t = 0; t < row_tiles; ++t) {
       const Index rows = m * (t + 1) / row_tiles - m * t / row_tiles;

@@ -23,7 +23,7 @@ Shape with_size(const Shape& x, std::size_t axis, Index size) {
   return {sizes.data(), x.rank()};
 }
 
-/// Copies the elements of a loop over (from, to): assigns or adds them.
+/// Writes the elements of `from` to those of `to`, by assignment or addition, in the order of a loop over (from, to).
 template <class T>
 void copy_elements(const StridedLoop<2>& loop, const T* from, Update update, T* to) {
   loop.for_all_runs([=](const auto& run) {

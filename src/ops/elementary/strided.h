@@ -149,7 +149,8 @@ Counts repeated_counts(Tape<T>& tape, Var<T> a, Var<T> b) {
   return {.add = a == b && tape.wanted(a) ? a.size() : 0};
 }
 
-/// Returns a sum of n terms by pairwise summation, with an error that grows with log n. Takes n - 1 additions.
+/// Returns term(begin) + ... + term(end - 1) by pairwise summation: n terms take n - 1 additions, with an error that
+/// grows with log n.
 template <class T, class Term>
 T pairwise_sum(Index begin, Index end, const Term& term) {
   constexpr Index few = 16;
