@@ -11,7 +11,7 @@ namespace heed {
 
 namespace {
 
-/// Exception that ends a part waiting at a barrier that the others will not reach.
+/// Exception that ends a part waiting at a barrier that other parts will not reach.
 struct Abandoned {};
 
 }  // namespace

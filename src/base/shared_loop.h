@@ -118,8 +118,8 @@ class Pieces {
 };
 
 /// A loop shared by threads. The thread that opens the loop and its helpers, the threads that join it, take pieces
-/// until none is left. A helper is counted before it checks that the loop is open, so once the helpers of a closed loop
-/// have left, no thread accesses it.
+/// until none is left. join() counts a helper before the last check that the loop is open, so once the helpers of a
+/// closed loop have left, no thread takes a piece of it.
 struct alignas(64) Loop {
   std::atomic<bool> reserved = false, open = false;
   std::atomic<int> helpers = 0;

@@ -47,8 +47,8 @@ bool contains(std::string_view text, std::string_view part) {
   return part.size() >= 3 && text.find(part) != std::string_view::npos;
 }
 
-// Returns the distance between two words. Abbreviations count as one edit and containment as two, so plain misspellings
-// win over both.
+// Returns the distance between two words: the number of edits, but at most one if a word is the other's initials, and
+// at most two if a word contains the other.
 std::size_t distance(std::string_view word, std::string_view candidate) {
   std::size_t edits = edit_distance(word, candidate);
   if (word == initials(candidate) || initials(word) == candidate) edits = std::min<std::size_t>(edits, 1);

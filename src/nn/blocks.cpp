@@ -9,8 +9,8 @@ namespace heed {
 
 namespace {
 
-/// Returns true if the mechanism has a causal form: only then is causal among its listed options. (Without one, it
-/// accepts only causal=false.)
+/// Returns true if the mechanism has a causal form: if causal is among its listed options. Other mechanisms accept only
+/// causal=false, and do not list the option.
 bool has_causal_form(const MechanismEntry& entry) {
   const std::vector<OptionInfo> options = entry.options();
   return std::any_of(options.begin(), options.end(), [](const OptionInfo& option) { return option.name == "causal"; });

@@ -6,7 +6,7 @@
 
 namespace heed {
 
-/// Returns an experiment with this model and defaults for everything else.
+/// Returns an experiment with this model and attention, and defaults for everything else.
 Experiment experiment_of(const ModelConfig& model, const AttentionConfig& attention);
 
 /// Parameters of blocks besides [model] and [attention].

@@ -1,5 +1,5 @@
 // The papers' host families: models beyond the Vision Transformer that accept any mechanism. Each is one file,
-// src/nn/NAME.cpp.
+// src/nn/NAME.cpp. The functions throw Error for an invalid configuration.
 #pragma once
 
 #include "heed/config/experiment.h"
@@ -9,8 +9,7 @@
 
 namespace heed {
 
-/// Creates XCiT: one resolution, convolutions within blocks, class attention. These functions throw Error for an
-/// invalid configuration.
+/// Creates XCiT: one resolution, convolutions within blocks, class attention.
 std::unique_ptr<Model> make_xcit(const Experiment& experiment);
 
 /// Creates CvT: stages with convolutional embeddings; queries, keys and values by convolutions.

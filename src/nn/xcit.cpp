@@ -181,7 +181,7 @@ class XcitBlock {
 /// Class attention, in which the class token attends to all tokens:
 ///
 ///   y = norm1(x);  x += gamma1 [ca(y)_0; y_1..y_N];  x = norm2(x), or with tokens_norm = false x_0 = norm2(x_0)
-///   x_0 += gamma2 mlp(x_0);  x_n += x_n
+///   x_0 += gamma2 mlp(x_0);  x_n += x_n for n > 0
 ///
 /// ca is softmax attention of token 0; with cls_attention = "sima" it is token 0's row of qn kn^T v, where each channel
 /// of q and of k is divided by its l1 norm over all tokens, at least 1e-6.
@@ -207,7 +207,7 @@ class ClassAttentionBlock {
         gamma2_(add_layer_scale(list, name + ".gamma2", config.dim, config.layer_scale)) {}
 
   /// Maps x [B, N + 1, D] to the same shape, or to [B, D] if only the class token is needed. Ignores the attention
-  /// visitor, since its only query is the class token.
+  /// visitor, since the only query is the class token.
   template <class T>
   Var<T> operator()(Var<T> x, Tokens tokens, const AttentionVisitor<T>*) const {
     Tape<T>& tape = x.tape();

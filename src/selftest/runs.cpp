@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Common settings of the experiments: `base = "common.toml"` and so on. Microbatches of 2 divide a batch of 7 into four
-// lanes, the last of which is smaller. Widths are not multiples of a vector's length.
+// lanes, the last of which is smaller. Widths are not multiples of the 16 floats of an AVX-512 vector.
 constexpr SelftestRun bases[] = {
     {"common", R"(
         optim = {lr = 1e-2}

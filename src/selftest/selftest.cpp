@@ -143,7 +143,7 @@ class HashingObserver : public TrainObserver, public TensorObserver<float> {
   Index steps_ = 0;
 };
 
-/// Adds the hash of the logits of a trained model that continues a text, token by token.
+/// Adds the hash of the logits that a trained language model computes for a fixed sequence, token by token.
 void hash_decoding(const Experiment& experiment, const std::string& run, Hashes& hashes) {
   const std::unique_ptr<Model> model = make_model(experiment);
   Parameters<float> parameters(model->parameters());
@@ -183,7 +183,7 @@ void hash_run(const SelftestRun& run, const std::string& directory, Hashes& hash
   std::filesystem::remove_all(place);  // in-memory disks of containers are small
 }
 
-/// Adds the hashes of the result of an operation and of the gradients of <R, result>, R random.
+/// Adds the hashes of the result of an operation and of the gradients of <R, result> for a random R.
 void hash_operation(const CheckCase& c, Hashes& hashes) {
   const RandomStream random(1), cotangent = random.derive("cotangent");
   const std::vector<Tensor<float>> inputs = draw_inputs<float>(c, 1);

@@ -7,8 +7,9 @@
 
 namespace heed {
 
-/// Calls `visit` with cases for float alone: operations of long rows and many rows, and each variant of the built-in
-/// mechanisms among 196 tokens. The cases of `heed gradcheck` have few elements, which do not fill a vector register.
+/// Calls `visit` with cases for float alone: operations on long rows and on many rows, and each variant of the built-in
+/// mechanisms on 196 or 197 tokens. The cases of `heed gradcheck` have few elements, which do not fill a vector
+/// register.
 void for_wide_cases(const std::function<void(const CheckCase&)>& visit);
 
 }  // namespace heed

@@ -84,7 +84,7 @@ Var<T> Tape<T>::append(const Operation& operation, const Shape& shape, std::span
   for (const Var<T>& x : operands) node.wanted |= x && wanted(x);
   const Var<T> result = append(node);
   if (pass_.observers.trace) trace(operation, result, operands, saved);
-  // `shape` may dangle: it is often an operand's, and append() has moved the operand's node.
+  // `shape` may dangle: it is often an operand's, and append() may have moved the operand's node.
   if (y) observe({results_, operation.name, layer_}, false, {y, node.shape});
   ++results_;
   return result;

@@ -63,8 +63,8 @@ struct AftReach {
   /// Returns the maximum number of keys per block.
   Index band() const { return std::min(keys, block() + 2 * std::min(window, keys)); }
 
-  /// Returns true if sums over biased keys are computed by matrix products. With a window below 4, over nine tenths of a
-  /// block of E (64 queries, 62 + 2 window keys) would be zeros. With Counted, sums are computed key by key.
+  /// Returns true if sums over biased keys are computed by matrix products. With a window below 4, over nine tenths of
+  /// a block of E (64 queries, 62 + 2 window keys) would be zeros. With Counted, sums are computed key by key.
   bool by_products() const { return window >= 4; }
   template <class T>
   bool by_products_in() const {

@@ -38,7 +38,7 @@ class Pieces {
   }
 
  private:
-  /// Returns the lesser of t and end_, or NaN if t is NaN, for which the minimum instruction of arm64 would return end_.
+  /// Returns the lesser of t and end_; NaN if t is NaN. The minimum instruction of arm64 would return end_ for a NaN.
   Vector at_most_end(Vector t) const {
 #if HWY_ARCH_X86
     return hn::Min(end_, t);
