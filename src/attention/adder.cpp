@@ -55,13 +55,13 @@ class Adder : public MechanismBase<Adder>, public WithMap<Adder> {
             shape.queries);
   }
 
-  // Saved: A, or the row sums from which the backward pass recomputes it, as in softmax.cpp.
+  // Saved: A, or the maximum and the sum of exps of each row, from which the backward pass recomputes A.
   template <class T>
   SavedSoftmax<T> saved(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     return lay_out_saved_softmax(shape, layout);
   }
 
-  // Scratch: blocks of A, unless it is saved, and of dA in the backward pass.
+  // Scratch: blocks of A, unless A is saved, and of dA in the backward pass.
   template <class T>
   struct Scratch {
     Matrix<T> A, dA;

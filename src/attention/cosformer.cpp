@@ -5,7 +5,7 @@
 //   A_ij = relu(q_i) relu(k_j) w(i, j)                         [N, M]
 //   out_i = sum_j A_ij v_j / (sum_j A_ij + 1e-6)               [N, e]
 //   w(i, j) = 1                                                reweight=none
-//             cos(t_i - t_j),  t_i = pi/2 i / max(N, M)        1d: tokens far apart count less, none negatively
+//             cos(t_i - t_j),  t_i = pi/2 i / max(N, M)        1d: falls with the distance, never below 0
 //             cos(a_i - a_j) cos(b_i - b_j)                    2d: a = pi/2 row / height, b = pi/2 column / width
 //
 // A cosine of a difference is a product of features, cos(s - t) = cos s cos t + sin s sin t, so that sums over keys are
@@ -27,8 +27,8 @@ namespace heed {
 
 namespace {
 
-/// Features relu(x) times each weight of the token, [positions, 2] along the tokens or [positions, 4] on the grid;
-/// relu(x) itself without weights.
+/// Features: relu(x) times each weight of the token, or relu(x) itself without weights. The weights are [positions, 2]
+/// along the tokens or [positions, 4] on the grid.
 template <class T>
 struct ReluFeatures final : KernelFeatures<T> {
   using typename KernelFeatures<T>::Side;

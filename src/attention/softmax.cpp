@@ -5,8 +5,9 @@
 //   out = A v                  [N, d]
 //
 // Time 4 N M d and N M exps. Rows of the map are computed in blocks of queries. A map no larger than q, k, v and out is
-// saved for the backward pass. Otherwise only the maximum and the sum of each row are saved, from which the backward
-// pass recomputes the rows (Dao et al., "FlashAttention", 2022, arXiv:2205.14135, Section 3.1). So memory is O(N).
+// saved for the backward pass. Otherwise only the maximum and the sum of exps of each row are saved, from which the
+// backward pass recomputes the rows (Dao et al., "FlashAttention", 2022, arXiv:2205.14135, Section 3.1). So memory is
+// O(N).
 #include "src/attention/shared/decoding.h"
 #include "heed/attention/capabilities/map.h"
 #include "heed/attention/map_blocks.h"
@@ -31,7 +32,7 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
 
   static std::vector<OptionValues> variants() { return {{}, {{"causal", "true"}}}; }
 
-  // Saved: A, or the row sums from which the backward pass recomputes it.
+  // Saved: A, or the maximum and the sum of exps of each row, from which the backward pass recomputes A.
   template <class T>
   SavedSoftmax<T> saved(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     return lay_out_saved_softmax(shape, layout);

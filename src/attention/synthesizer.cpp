@@ -10,9 +10,9 @@
 //   out = A v          [N, e]
 //
 // Time 2 N d^2 + 4 N M d (dense) or 2 N^2 e (random), and N M exps; S is not scaled by 1 / sqrt(d). w2 or the logits
-// fix the number of tokens. Dense computes its map in blocks of queries and saves only the maximum and the sum of each
-// row, from which the backward pass recomputes the row. The map of `random` is the same for all images, so it is
-// prepared once per step, a tensor of N^2 elements per head like the logits; a map that exceeds most_prepared is
+// fix the number of tokens. Dense computes its map in blocks of queries and saves only the maximum and the sum of exps
+// of each row, from which the backward pass recomputes the row. The map of `random` is the same for all images, so it
+// is prepared once per step, a tensor of N^2 elements per head like the logits; a map that exceeds most_prepared is
 // computed in blocks for each image instead. The map of a sequence below the maximum length is computed in blocks from
 // the first rows and columns of w2, b2 and the logits. If causal, a query sees the keys up to its position.
 //
@@ -80,7 +80,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
     return in_blocks(s) ? Heads<T>{} : lay_out_heads(s.heads, s.queries, s.keys, layout);
   }
 
-  // Saved, if the map is computed in blocks: Y, and the maximum and sum of each row of A.
+  // Saved, if the map is computed in blocks: Y, and the maximum and the sum of exps of each row of S.
   template <class T>
   struct Saved {
     Heads<T> Y, kept;

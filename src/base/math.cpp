@@ -35,8 +35,8 @@ struct Two {
   double high, low;
 };
 
-/// Returns exp(x.high + x.low), computed as 2^n times the series of exp r, where n is the integer nearest to x / ln 2
-/// and |r| <= (ln 2) / 2.
+/// Returns exp(x.high + x.low), computed as 2^n times the series of exp r, where n is the integer nearest to x / ln 2,
+/// and r = x - n ln 2 with |r| <= (ln 2) / 2.
 double exp_of(Two x) {
   if (!(x.high < 709.8)) return x.high < 710 || x.high > 0 ? infinity : x.high;  // the last case is NaN
   if (x.high < -745.2) return 0;

@@ -1,5 +1,5 @@
 // CvT. Wu, Xiao, Codella, Liu, Dai, Yuan, Zhang, "CvT: Introducing convolutions to vision transformers", ICCV 2021,
-// arXiv:2103.15808, Section 3; SimA's host (arXiv:2206.08898).
+// arXiv:2103.15808, Section 3; a host family of SimA's experiments (arXiv:2206.08898).
 //
 //   x = norm(conv(x))                        each stage: overlapping windows become tokens
 //   x = [class token; x]                     last stage

@@ -1,5 +1,6 @@
 // XCiT. El-Nouby, Touvron, Caron, Bojanowski, Douze, Joulin, Laptev, Neverova, Synnaeve, Verbeek, Jegou, "XCiT:
-// Cross-covariance image transformers", NeurIPS 2021, arXiv:2106.09681; SimA's host (arXiv:2206.08898).
+// Cross-covariance image transformers", NeurIPS 2021, arXiv:2106.09681; a host family of SimA's experiments
+// (arXiv:2206.08898).
 //
 //   x = stem(image) + E W                     convolutions of stride 2; Fourier code E of the position
 //   x += gamma1 attention(norm1(x))           for each block

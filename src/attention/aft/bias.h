@@ -26,7 +26,7 @@ struct AftReach {
   bool masked = false, causal = false;
   Index queries = 0, keys = 0;  ///< N, M
 
-  /// Query t sees keys [first, last) with a bias, [0, before) and [after, M) without. No bound decreases with t.
+  /// Query t sees keys [first, last) with a bias, [0, before) and [after, M) without. No bound decreases as t grows.
   struct Range {
     Index first, last, before, after;
   };

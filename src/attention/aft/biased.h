@@ -145,7 +145,7 @@ struct AftBiased {
     return all;
   }
 
-  /// Converts the product to sums with the scale max w + max k, rounded; the sums are corrected for its rounding error.
+  /// Converts the product to sums with the scale max w + max k, and corrects the sums for the scale's rounding error.
   template <class T>
   void take_product(const AftBias<const T>& bias, const Scratch<T>& m, const kernels::ExpSums<T>& sums) const {
     using kernels::exp;

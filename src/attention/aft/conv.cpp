@@ -39,8 +39,8 @@ void divide_rows(Matrix<const T> from, Matrix<const T> mass, Matrix<T> to) {
 Counts divide_rows_counts(Index rows, Index n) { return rows * n * Counts{.div = 1}; }
 
 /// Returns exp(k + scale). One key's weight is at most the sum of all weights, so the result is at most 1, or exp(32)
-/// if all cells share one scale. With a coarse k, rounding errors could make exp overflow, so positive exponents are
-/// replaced by 0.
+/// if all cells share one scale (kernels/grids/neighbourhood.h). With a coarse k (kernels/sums/exp_sums.h), rounding
+/// errors could make exp overflow, so positive exponents are replaced by 0.
 template <class T>
 T weight(T k, T scale) {
   using kernels::exp;

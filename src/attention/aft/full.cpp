@@ -172,7 +172,7 @@ class AftFull : public MechanismBase<AftFull>,
         kernels::gate_backward_counts(gated, Update::assign) + z.shared_counts() + means_backward_counts(z.rows * z.D);
     cost.backward += others.backward_counts() + kernels::exp_sums_backward_counts(fresh, z.D, Update::assign) +
                      kernels::exp_sums_backward_counts(pairs - fresh, z.D, Update::accumulate);
-    // Numerator and denominator per pair, or per key without a bias; dv, dk and dw.
+    // Forward: numerator and denominator, per pair or per key without a bias. Backward: dv, dk and dw.
     cost.forward_contractions += kernels::exp_sums_contractions(pairs + others.keys(), z.D);
     cost.backward_contractions +=
         kernels::exp_sums_backward_contractions(pairs, z.D) + kernels::exp_sums_at_key_contractions(others.keys(), z.D);

@@ -75,7 +75,8 @@ struct AftPictures {
     return k[0].middle_columns(part * channels, channels);
   }
 
-  /// Adds exp(x - max x), or softmax(x) if `relative`, divided by `channels`, the number of channels in the mean.
+  /// Adds to `to` exp(x - max x), or softmax(x) if `relative`, divided by `channels`, the number of channels in the
+  /// mean.
   static void add_exponentials(const std::vector<float>& x, bool relative, Index channels, float* to) {
     const float largest = *std::max_element(x.begin(), x.end());
     double sum = 0;

@@ -41,7 +41,7 @@ struct AftUnbiased {
     sum_before_backward(in, queries, origin, running, gradient);
   }
 
-  /// Returns the counts of running sums over the keys before and after windows, and of joining them to the sums.
+  /// Returns the counts of running sums over the keys before and after windows, and of adding them to queries' sums.
   Counts forward_counts() const {
     const Counts add_key = kernels::exp_sums_add_counts(channels, false);
     Counts counts;

@@ -11,8 +11,8 @@
 namespace heed {
 
 /// The saved tensors: features of queries and exps of keys, unless they are recomputed; without `causal`, the sums
-/// over all keys. For each query, the index of its largest u, sigma and 1 / den. For each key, c and an index: that of
-/// its largest u if this u exceeds those of all earlier keys, otherwise -1.
+/// over all keys. For each query, the index of its largest u, sigma and 1 / den. For each key, c, and the index of its
+/// largest u if this u exceeds every u of earlier keys, otherwise -1.
 template <class T>
 struct PerformerSaved {
   Heads<T> phi, E;      ///< [N, m], [M, m]
@@ -21,7 +21,7 @@ struct PerformerSaved {
   Heads<T> of_keys;     ///< [2, M]: c, index
 };
 
-/// One head.
+/// One head: its slices of the operands and of the saved tensors.
 template <class T>
 struct PerformerHead {
   const AttentionInput<T>& in;
@@ -40,7 +40,7 @@ struct PerformerHead {
 /// queries are in the sums.
 struct PerformerBlock {
   Index first, rows, before, keys;
-  bool growing;  ///< its keys are added to the sums afterwards, for later queries
+  bool growing;  ///< true if the block's keys are added to the sums afterwards, for later queries
   bool later;    ///< true if the sums over queries are not empty
 
   /// Returns the number of the block's keys visible to its row i.

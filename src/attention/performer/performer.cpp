@@ -237,7 +237,7 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
   }
 
   // The state: the number of keys and, per head, c, the largest u of a key so far, the sums P and p over keys for this
-  // c, and V, the sum of v. State and time do not depend on the position.
+  // c, and V, the sum of v. Its size and the time per token do not depend on the position.
   AttentionStateSize state_size(const AttentionShape& s, Index) const override {
     return {.sums = s.heads * (StateSums::size(features, s.value_width) + 1 + s.value_width) + 1,
             .scratch = 2 * features};

@@ -67,7 +67,7 @@ struct PerformerSteps {
   T* delta(const PerformerBlock& b) const { return scratch.delta + kept_from(b); }
   T* dc(const PerformerBlock& b) const { return scratch.dc + kept_from(b); }
 
-  /// Returns exp(c_s - c) for the block's keys s, where c belongs to the last key (of the block if `causal`, else of
+  /// Returns exp(c_s - c) for the block's keys s, where c is that of the last key (of the block if `causal`, else of
   /// all keys); null if the block has all keys, which then share one c.
   const T* key_decays(const PerformerBlock& b) const {
     const Index last = (causal() ? b.first + b.keys : head.k.rows) - 1;

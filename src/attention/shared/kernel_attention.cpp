@@ -59,7 +59,7 @@ struct KernelHead {
   // Undoing 3, for the queries: df_i = S dy_i + dD_i z.
   // Undoing 4: dP_ij = <dy_i, v_j> + dD_i for j <= i;
   //            df_i += sum_j dP_ij g_j,  dg_j += sum_i dP_ij f_i,  dv_j += sum_i P_ij dy_i.
-  // Undoing 1: undo_queries and undo_keys.
+  // Undoing 1: KernelFeatures::undo().
   /// Adds a block's queries to dS and dz; computes dg and dv of the block's keys and, unless causal, dq and dk. Called
   /// from the last block to the first.
   void backward(const KernelBlock& b, Matrix<const T> out, Matrix<const T> dout, Update update, Matrix<T> dq,
@@ -79,8 +79,8 @@ struct KernelHead {
     if (!of.causal) features.undo(Features::keys, b.first_key, b.keys(k), gb, dg, update, b.keys(dk));
   }
 
-  /// Only if causal: recomputes S and z up to this block and computes the gradients that need them. Called from the
-  /// first block to the last.
+  /// Only if causal: recomputes S and z up to this block, and computes dq and the contributions of the block's pairs to
+  /// dg and dv. Called from the first block to the last.
   void backward_again(const KernelBlock& b, Matrix<const T> dout, Update update, Matrix<T> dq, Matrix<T> dv) const {
     add_keys(b);
     const Matrix<T> fb = b.queries(f);
@@ -268,7 +268,7 @@ Cost KernelAttention::cost(const Counts& queries, const Counts& keys) const {
   cost.attention_exp = queries.exp + keys.exp;
   if (causal) cost.backward += product_counts(p, e, seen);  // recomputes S; not counted as contractions
   if (!normalised) return cost;
-  // Forward: 2. z; 3. D; 5. out. Backward: 5. dy and dD; dz, and its contributions to dg and df.
+  // Forward: 2. z; 3. D; 5. out. Backward: 5. dy and dD; dz; dz added to dg, and dD z to df.
   const Counts z = kernels::column_sums_counts(seen, p), of_keys{.add = seen * p};
   cost.forward += z + kernels::row_dots_counts(N, p) + N * Counts{.mul = e, .add = 1, .div = 1};
   cost.backward += kernels::row_dots_counts(N, e) + N * Counts{.mul = e + 1} + product_counts(1, p, N) + of_keys +

@@ -157,7 +157,7 @@ struct SoftMap {
 
   /// Runs the backward pass of make(): computes dq from dP and dX in scratch, and adds to the gradients of the tensors.
   ///   Undoing 3: kernels/solvers/newton_inverse.h.
-  ///   Undoing 2: dL and dq from P; dL from A, whose rows and columns are both landmarks.
+  ///   Undoing 2: dL and dq from dP; dL from dA: both the rows and the columns of A are landmarks.
   ///   Undoing 1: dq from dL.
   void make_backward(const SoftTensors<T>& dtensors, Update update, Matrix<T> dq) const {
     if (s.exact) return;

@@ -96,7 +96,7 @@ struct WindowBand {
     }
   }
 
-  /// Computes A of a block; writes the maximum and sum of each row to kept [N, 2].
+  /// Computes A of a block; writes the maximum and the sum of exps of each row to kept [N, 2].
   template <class T>
   void make_map(const kernels::Gemm& gemm, const WindowBlock& b, const WindowTokens<const T>& x, Matrix<T> kept,
                 Matrix<T> A) const {

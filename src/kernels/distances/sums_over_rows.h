@@ -7,8 +7,8 @@
 namespace heed::kernels::simd {
 
 /// Computes out[r,i] (+)= sum over t of a term of weights[r,t], w[t,i] and x[r,i]; add_term(sum, weight, w, x, n) adds
-/// a term, where r is the n-th row of its block. For a few rows of the result, one vector each stays in registers while
-/// t runs over all rows of w.
+/// a term, where r is the n-th row of its block. One vector of each of a few rows of the result stays in registers
+/// while t runs over all rows of w.
 template <class AddTerm>
 void sum_over_rows(Matrix<const float> x, Matrix<const float> w, Operand<float> weights, Update update,
                    Matrix<float> out, const AddTerm& add_term) {

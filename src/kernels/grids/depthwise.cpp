@@ -164,7 +164,7 @@ HWY_INLINE void weight_gradient_3(const Windows& w, Lanes use, Matrix<const floa
   for (Index tap = 0; tap < 9; ++tap) write(update, use, sums[tap], dW[tap]);
 }
 
-/// Computes the gradient tap by tap: the sum over the windows in which the tap is inside the image.
+/// Computes the gradients of the taps one by one: each is a sum over the windows in which the tap is inside the image.
 void weight_gradient_of_taps(const Windows& w, Matrix<const float> x, Matrix<const float> dy, Update update,
                              Matrix<float> dW) {
   for (Index i = 0; i < w.kernel; ++i) {

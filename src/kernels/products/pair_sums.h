@@ -8,11 +8,11 @@
 // rows that stay in the L2 cache for all these panels.
 //
 // Tile size. With 32 vector registers, 6 x 4: 24 sums, 4 vectors of B and 1 element of A are 29 registers. Each step
-// over k has 24 multiply-adds for 4 + 6 loads, so a core with two of each per cycle is limited by its multipliers only.
-// Four AVX-512 vectors are 64 columns, which divides the usual widths. With 16 registers, 6 x 2: 12 + 2 + 1 are 15
-// registers; it becomes 5 x 2 if a term needs two or three registers itself, and 4 x 2 in WebAssembly, which has no
-// multiply-add and so needs registers for products. Narrower tiles have 8 rows: two multipliers with a latency of 4
-// cycles need 8 independent sums, and 8 x 3 takes 28 registers.
+// over k has 24 multiply-adds for 4 + 6 loads, so a core that executes two multiply-adds and two loads per cycle is
+// limited by its multipliers only. Four AVX-512 vectors are 64 columns, which divides the usual widths. With 16
+// registers, 6 x 2: 12 + 2 + 1 are 15 registers; a tile is 5 x 2 if a term needs two or three registers itself, and
+// 4 x 2 in WebAssembly, which has no multiply-add and so needs registers for products. Narrower tiles have 8 rows: two
+// multipliers with a latency of 4 cycles need 8 independent sums, and 8 x 3 takes 28 registers.
 //
 // Each element of C is a chain of additions in the order of k, restarted at multiples of `block`, with the sums of the
 // blocks added in order. The element does not depend on m, on n or on its position in a tile.
@@ -44,9 +44,9 @@ inline constexpr Index in_place_rows = 96;
 /// Minimum number of panels that are copied together, so that they share blocks of rows of a large A (sum_large).
 inline constexpr Index many_panels = 8;
 
-/// Number of elements above which A is large. Every panel reads all of A; an element is used in 2 x 64 operations per
-/// panel with 32 registers, in 2 x 16 with 16. The L3 bandwidth suffices for an A of 4 MB in the first case, and for
-/// one of 512 KB in the second.
+/// Number of elements above which A is large. Every panel reads all of A, and uses an element in 2 x 64 operations with
+/// 32 registers, in 2 x 16 operations with 16 registers. The L3 bandwidth suffices for an A of 4 MB with 32 registers,
+/// and for one of 512 KB with 16.
 inline constexpr Index large = Index{1} << (registers == 32 ? 20 : 17);
 
 /// Elements of A per block of rows: 128 KB, a quarter of an L2 cache of 512 KB.

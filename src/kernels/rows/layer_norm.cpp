@@ -1,5 +1,5 @@
-// A row of a small transformer fits the L1 cache, so passes over it after the first are cheap. The forward pass depends
-// on a row's sum, then its sum of squares, a root and a division; four rows at a time hide their latency.
+// A row of a small transformer fits the L1 cache, so passes over it after the first are cheap. The forward pass of a
+// row is a chain: its sum, its sum of squares, a root and a division. Processing four rows at a time hides the latency.
 #include "heed/kernels/rows/layer_norm.h"
 
 #ifndef HEED_NO_SIMD
