@@ -72,7 +72,7 @@ class ClaimReader {
  private:
   std::string where() const { return fmt::format("{}:{}", path_, at_ + 1); }
 
-  /// Throws Error if a column that is read occurs twice, or is written with spaces or capitals and would be ignored.
+  /// Throws Error if a known column occurs twice, or if its name has spaces or capitals: the column would be ignored.
   void require_plain_names() const {
     for (const std::string known : {"claim", "arm", "seed", "value", "state", "images"})
       for (bool found = false; const std::string& name : names_) {

@@ -24,8 +24,8 @@ Matrix<const T> rows_of(const Tensor<T>& tensor) {
   return {tensor.data(), tensor.shape()[0], tensor.shape()[1]};
 }
 
-/// Divides each row whose squared norm might overflow by a power of two. This is exact, so the row's direction is
-/// unchanged.
+/// Divides each row by a power of two if its squared norm might overflow. Only elements that underflow are rounded, so
+/// the row's direction is unchanged.
 template <class T>
 void bring_near(Matrix<T> rows) {
   const T most = std::sqrt(std::numeric_limits<T>::max() / static_cast<T>(rows.columns)) / 2;
@@ -57,8 +57,8 @@ class Standardiser {
       : mean_(static_cast<std::size_t>(teachers.columns)), factor_(mean_.size()), bias_(bias) {
     constexpr double least = 1e-5;
     const double n = static_cast<double>(teachers.rows);
-    // With differences from the first row, the mean and deviation of a constant feature are exact. Otherwise its
-    // rounding errors, divided by 1e-5, would become noise.
+    // Sums differences from the first row, so that the mean and deviation of a constant feature are exact. Otherwise,
+    // rounding errors of the mean, divided by 1e-5, would become noise.
     const T* const first = teachers[0];
     for (Index r = 1; r < teachers.rows; ++r)
       for (std::size_t c = 0; c < mean_.size(); ++c)

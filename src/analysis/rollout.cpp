@@ -9,7 +9,7 @@ namespace heed {
 
 namespace {
 
-/// Returns B of a layer (rollout.h), [1, N, N].
+/// Returns a layer's mean map over heads, plus the identity, with normalised rows: B in rollout.h, [1, N, N].
 Tensor<float> with_residual(View<const float> maps) {
   const Index heads = maps.shape()[0], N = maps.shape()[1];
   Tensor<float> mixed(Shape{1, N, N});

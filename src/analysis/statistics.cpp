@@ -39,7 +39,7 @@ std::optional<Difference> if_finite(const Difference& difference) {
   return std::isfinite(difference.value) && std::isfinite(difference.error) ? std::optional(difference) : std::nullopt;
 }
 
-/// Returns the rounding error of the mean of values up to `largest` in magnitude.
+/// Returns a bound on the rounding error of the mean of `count` values of magnitude up to `largest`.
 double rounding_of_mean(std::size_t count, double largest) {
   return static_cast<double>(count) * std::numeric_limits<double>::epsilon() * largest;
 }

@@ -89,7 +89,8 @@ std::map<Place, LayerTime> profile_of(Profiled& profiled, const F& f, double sec
   return times;
 }
 
-/// Measures a model in one sweep: steps and their operations for about `seconds` each, inference for half of that.
+/// Measures a model in one sweep: steps and their operations for about `seconds` each, inference and its operations for
+/// half as long each.
 void measure(Sample& sample, double seconds) {
   const Experiment& x = sample.candidate->experiment;
   const Model& model = *sample.model;
@@ -125,7 +126,8 @@ void measure(Sample& sample, double seconds) {
   lower(sample.still, profile_of(inference, pass, seconds / 2));
 }
 
-/// Measurements of operations: by kind; by mechanism, over all its variants; and of all operations, under "".
+/// Measurements of operations by kind. The key "attention:NAME" has those of all variants of a mechanism, the key ""
+/// those of all operations.
 using Fits = std::map<std::string, Fit>;
 
 /// Returns the wider kind, which guides the fit of a kind with few measurements: "attention:aft" for "attention:aft
@@ -168,12 +170,12 @@ void add_operations(const Machine& machine, const Sample& sample, bool training,
   }
 }
 
-/// Weight of a weak pull (nonnegative.h) towards the usual coefficients, so that neither of two nearly collinear
-/// amounts gets a coefficient of zero.
+/// Weight of the penalty on differences from the usual coefficients (nonnegative.h): small, but enough that neither of
+/// two nearly collinear amounts gets a coefficient of zero.
 constexpr double pull = 3e-3;
 
-/// Fits the coefficients of each kind, with a penalty on differences from those of the wider kind, whose name sorts
-/// first.
+/// Fits the coefficients of each kind, with a penalty on differences from the coefficients of the wider kind. These are
+/// known, since the name of the wider kind sorts first.
 std::map<std::string, Coefficients> coefficients_of(const Fits& fits) {
   std::map<std::string, Coefficients> found;
   for (const auto& [kind, fit] : fits)

@@ -16,7 +16,8 @@ std::vector<KernelCase> distance_cases(const ModelSizes& model) {
         kernels::negative_l1_by_maxima(x, w, bias, y);
       };
     });
-    // The gradient of the input has `out` terms per element, that of the weight `rows`, with dy transposed.
+    // Each element of the input's gradient is a sum of `out` terms. Each element of the weight's gradient is a sum of
+    // `rows` terms, and dy is transposed.
     cases.add_product("clamped gradient", where, Resource::clamp, rows, in, out, [=](Operands& o) {
       return [=, x = o.in(rows, in), w = o.in(out, in), dy = o.in(rows, out), dx = o.out(rows, in)] {
         kernels::negative_l1_gradient(DistanceGradient::hardtanh, x, w, dy, Update::assign, dx);

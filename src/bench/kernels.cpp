@@ -89,10 +89,10 @@ constexpr Expectation expectations[] = {
     {"depth-wise 3 x 3 forward", 0.5,
      "windows at the ends of a row, or outside groups of four, are bound by latency: nine dependent multiply-adds "
      "each"},
-    {"depth-wise 3 x 3 input gradient", 0.5, "as forward"},
+    {"depth-wise 3 x 3 input gradient", 0.5, "bound by latency, as the forward kernel is"},
     {"depth-wise 3 x 3 weight gradient", 0.5, "nine sums, each added to its total once per four positions"},
-    {"exp sums", 0.6, "a pass for the maxima"},
-    {"exp of columns", 0.6, "a pass for the maxima; two results written per element"},
+    {"exp sums", 0.6, "an additional pass for the maxima"},
+    {"exp of columns", 0.6, "an additional pass for the maxima; two results written per element"},
 };
 
 }  // namespace

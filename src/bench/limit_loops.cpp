@@ -10,8 +10,9 @@ using namespace kernels::simd;
 
 namespace {
 
-/// Number of independent sums. Two units with a latency of 4 cycles need 8; alternating max and fma need 12 for the
-/// full rate (52 of 59 Gelem/s with 10 on Zen 4). With 16 registers, of which operands need 6, there are only 10.
+/// Number of independent sums. Two units with a latency of 4 cycles need 8 sums; alternating max and fma need 12 for
+/// the full rate: with 10 sums, Zen 4 reaches 52 of 59 Gelem/s. If there are only 16 registers, 6 are needed for
+/// operands, so 10 are left for sums.
 constexpr int chains = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 16 : 10;
 
 /// Hides the value of v from the compiler, which would otherwise compute a loop's terms once before the loop.

@@ -12,7 +12,7 @@ extern const Index terms_per_step;
 void multiply_add(Index steps);      ///< sum + x w
 void l1_by_maxima(Index steps);      ///< sum - 2 max(x, w)
 void clamp_difference(Index steps);  ///< sum + g clamp(w - x, -1, 1), with w - x as a fused multiply-add
-void clamp_by_turns(Index steps);    ///< as above, but only every second difference is a fused multiply-add
+void clamp_by_turns(Index steps);    ///< sum + g clamp(w - x, -1, 1), with every second w - x as a fused multiply-add
 void clamp_shifted(Index steps);     ///< sum + g clamp(x - w, -1, 1), as g (min(max(x, w - 1), w + 1) - w)
 
 /// Computes y = exp(x) for n elements.
@@ -22,7 +22,7 @@ void exp_of(Index n, const float* x, float* y);
 inline constexpr Index stream_block = 256;
 
 /// A memory access pattern: `arrays` arrays of n elements, stored consecutively from `block` on; n is a multiple of
-/// stream_block. Moves `moves` n elements.
+/// stream_block. Each call of `run` moves `moves` * n elements.
 struct Stream {
   const char* name;
   Index arrays, moves;

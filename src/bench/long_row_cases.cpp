@@ -1,4 +1,4 @@
-// The parts of softmax attention whose rows are split across blocks (src/attention/softmax.cpp), for one block.
+// Steps of softmax attention over one block, with rows split across blocks (src/attention/softmax.cpp).
 #include "heed/bench/kernels.h"
 
 #include "heed/kernels/products/packed_weight.h"

@@ -7,7 +7,8 @@ namespace heed::bench {
 
 namespace {
 
-/// Returns the x >= 0 that minimises sum_r (sum_j a_rj x_j - y_r)^2 w_r / s_r^2 + pull sum_j G_jj (x_j - usual_j)^2.
+/// Returns the x >= 0 that minimises sum_r (sum_j a_rj x_j - y_r)^2 w_r / s_r^2 + pull sum_j G_jj (x_j - usual_j)^2,
+/// with w the weights of `fit`, s = scale and G the matrix of the normal equations without the second sum.
 std::vector<double> with_scales(const Fit& fit, const std::vector<double>& scale, const std::vector<double>& usual,
                                 double pull) {
   // Solves G x = h with G = A^T A, h = A^T y for scaled rows by coordinate descent: each coefficient in turn is set to
@@ -47,8 +48,8 @@ std::vector<double> with_scales(const Fit& fit, const std::vector<double>& scale
 }  // namespace
 
 std::vector<double> nonnegative_fit(const Fit& fit, const std::vector<double>& usual, double pull) {
-  // Iteratively reweighted least squares: rows are scaled by y in the first round, and by sqrt(y f) with f of the
-  // previous x in later ones.
+  // Iteratively reweighted least squares: row r is divided by y_r in the first round, and by sqrt(y_r f_r) in later
+  // rounds, with f_r for the previous x.
   std::vector<double> scale = fit.measured, x;
   constexpr int turns = 12;
   for (int turn = 0; turn < turns; ++turn) {

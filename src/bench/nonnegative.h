@@ -18,9 +18,9 @@ struct Fit {
   }
 };
 
-/// Returns the x >= 0 that minimises the weighted sum over r of (f_r - y_r)^2 / (f_r y_r), f_r = sum_j a_rj x_j, in
-/// which f_r = 2 y_r costs as much as f_r = y_r / 2, plus the sum of pull * c_j (x_j - usual_j)^2, where c_j measures
-/// how well the data determine x_j. A coefficient without data keeps its usual value.
+/// Returns the x >= 0 that minimises sum_r w_r (f_r - y_r)^2 / (f_r y_r) + pull sum_j c_j (x_j - usual_j)^2. The fitted
+/// value f_r is sum_j a_rj x_j; w_r is the weight of a measurement, and c_j measures how well the data determine x_j. A
+/// fitted value of 2 y_r costs as much as one of y_r / 2. A coefficient without data keeps its usual value.
 std::vector<double> nonnegative_fit(const Fit& fit, const std::vector<double>& usual, double pull);
 
 }  // namespace heed::bench

@@ -45,7 +45,8 @@ double sum_of(const Coefficients& x, const std::vector<double>& amounts) {
   return sum;
 }
 
-/// Returns the coefficients of a kind: its own, those of its mechanism in all variants, or those of all operations.
+/// Returns the coefficients of a kind or, if they are unknown, those of all variants of its mechanism or, without
+/// these, those of all operations.
 const Coefficients& of_kind(const std::map<std::string, Coefficients>& known, const std::string& kind) {
   for (const std::string& name : {kind, kind.substr(0, kind.find(' ')), std::string()})
     if (const auto found = known.find(name); found != known.end()) return found->second;
@@ -71,15 +72,16 @@ std::vector<double> loads_of(const Workload& work, bool training) {
   return loads;
 }
 
-/// Returns true if threads share operations: if lanes run sequentially, or there are fewer lanes than threads.
+/// Returns true if threads share operations: if lanes run sequentially, or there are fewer lanes (in inference,
+/// microbatches) than threads.
 bool shares_operations(const Workload& work, bool training, int threads) {
   const auto weights = static_cast<Index>(work.weight_bytes / 4);
   return (training && !work.together && streams_lanes(weights, work.lanes.count)) ||
          loads_of(work, training).size() < static_cast<std::size_t>(threads);
 }
 
-/// Returns a mechanism's options that are a choice among names, as in " variant=local param=dense"; empty if stages
-/// differ.
+/// Returns the values of a mechanism's options that have a list of choices, as in " variant=local param=dense"; empty
+/// if the value of such an option differs between stages.
 std::string variant_of(const AttentionConfig& attention, const std::string& mechanism) {
   std::string text;
   for (const OptionInfo& option : find_mechanism(mechanism).options()) {

@@ -1,6 +1,6 @@
 // Adder networks replace the derivative of |u| by derivatives of other functions. These functions are defined here, so
-// that every choice of gradient is compared with finite differences of its own function: for adder layers and for adder
-// attention, the only mechanism whose surrogate gradient belongs to a function in closed form.
+// that each choice of gradient of adder layers and adder attention is compared with finite differences of its own
+// function. No other mechanism has a surrogate gradient that is the derivative of a function in closed form.
 #include "cases.h"
 
 #include "heed/attention/mechanism.h"
@@ -40,8 +40,8 @@ std::vector<Tensor<double>> checked_point(const std::vector<CheckInput>& inputs)
   return draw_inputs<double>(c, 1);
 }
 
-/// Returns a case that compares the gradient of f with central differences of `in_its_place`: f runs if a gradient is
-/// required, otherwise the other function. Their values at the checked point may differ.
+/// Returns a case that compares the gradient of f with central differences of `in_its_place`. If a gradient is
+/// required, f runs; otherwise `in_its_place` runs. The values of the two functions at the checked point may differ.
 template <class F, class G>
 CheckCase surrogate_case(std::string name, const std::vector<CheckInput>& inputs, F f, G in_its_place) {
   CheckCase c = check_case(std::move(name), inputs, f);
@@ -61,9 +61,9 @@ Var<double> plain(Tape<double>& tape, const Shape& shape, const Fill& fill) {
 
 constexpr const char* names[] = {"sign", "hardtanh", "full"};
 
-/// Adds the case of y = -|x - W|_1 + b. With P_x and P_W from the functions above, the gradient of x is the derivative
-/// of P_x(x, W0), and that of W the derivative of P_W(x0, W), where x0 and W0 are the values at the checked point. The
-/// sum P_x(x, W0) + P_W(x0, W) tests both.
+/// Adds the case of y = -|x - W|_1 + b. P_x and P_W are negative_penalties() for input_grad and weight_grad; x0 and W0
+/// are the values at the checked point. The gradient of x is the derivative of P_x(x, W0), and the gradient of W is the
+/// derivative of P_W(x0, W). The sum P_x(x, W0) + P_W(x0, W) tests both.
 void add_linear(CheckCases& cases, const AdderLinearOptions& options, bool bias) {
   const Index rows = 6, in = 5, out = 7;
   std::vector<CheckInput> inputs{{"x", {2, 3, in}, -2, 2}, {"weight", {out, in}, -2, 2}};
@@ -89,8 +89,8 @@ void add_linear(CheckCases& cases, const AdderLinearOptions& options, bool bias)
 }
 
 /// Adds the case of adder attention with score_grad=hardtanh, whose gradient equals the derivative of attention with
-/// scores S0 + H - H0. H is computed with the Huber function; S0 and H0 are the true scores and H at the checked point.
-/// There, the scores equal S0, and their derivative equals the derivative of H.
+/// scores S0 + H - H0. H are scores with the Huber function instead of |u|, H0 their values at the checked point, and
+/// S0 the true scores there. At that point, the scores equal S0, and their derivative equals the derivative of H.
 void add_attention(CheckCases& cases, bool identity) {
   const Index images = 2, heads = 3, tokens = 5, d = 4;
   static auto* const kept = new std::vector<std::unique_ptr<Mechanism>>;  // outlives the cases that refer to it

@@ -85,7 +85,7 @@ std::optional<CheckCase> attention_case(const std::string& label, const Mechanis
   c.note = mechanism.traits().surrogate;
   if (!sequences || whole) c.memory_faults = [=, &mechanism] { return memory_faults(mechanism, layout, shape); };
   if (sequences) return c;
-  // With a single token, a sum cannot be distinguished from a product.
+  // A sum over a single token has one term, so it cannot be distinguished from a product.
   c.of_attention = s.queries > 1 && s.keys > 1 && !is_composed(mechanism);
   c.setting = label;
   c.sizes = {{'B', s.images},   {'H', shape.heads}, {'N', shape.queries},

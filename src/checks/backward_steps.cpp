@@ -47,8 +47,8 @@ std::vector<std::string> comments(const std::string& source) {
   return all;
 }
 
-/// Adds the steps of a comment, each from one "Undoing N" to the next. Steps in backquotes are examples and are
-/// skipped.
+/// Adds the steps of a comment. A step extends from "Undoing N" to the next "Undoing N" or the end of its line. Steps
+/// in backquotes are examples and are skipped.
 void add_steps(const std::string& text, std::vector<BackwardStep>& steps) {
   static const std::regex quoted("`[^`]*ndoing[^`]*`");
   const std::string comment = std::regex_replace(text, quoted, "");

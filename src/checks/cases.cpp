@@ -185,8 +185,8 @@ const AttentionCaseShape check_shapes[] = {
     {"N > 4 d", 1, 2, 12, 12, 4, 3, 4, 0},
 };
 
-/// Shapes with more heads, tokens and channels, in a grid that is taller than wide. The second is for mechanisms that
-/// accept no class token.
+/// Shapes with more heads, tokens and channels than check_shapes have, in a grid that is taller than wide. The second
+/// is for mechanisms that accept no class token.
 const AttentionCaseShape larger_shapes[] = {{"10 x 2 grid, 4 tokens before", 1, 4, 24, 24, 36, 10, 2, 4, 10},
                                             {"6 x 4 grid", 1, 4, 24, 24, 36, 6, 4, 0, 10}};
 

@@ -26,8 +26,8 @@ View<T> filled(Tape<T>& tape, const Shape& shape, const F& rule) {
 /// Adds the cases of elementary operations.
 void add_elementary_cases(CheckCases& cases);
 
-/// Adds the cases of adder layers and adder attention: sign, the true derivative, against finite differences of the
-/// operation itself, and hardtanh and full against finite differences of the functions whose derivatives they are.
+/// Adds the cases of adder layers and adder attention. Each choice of gradient (sign, hardtanh, full) is compared with
+/// finite differences of the function that it is the derivative of; for sign, this function is the operation itself.
 void add_adder_cases(CheckCases& cases);
 
 /// Adds the cases of the first and last operations of sequence models, on sequences of different lengths.

@@ -17,7 +17,7 @@ struct Step {
   Index heads = 0;
 };
 
-/// Results by name. Collects steps during its lifetime.
+/// Results of one form: its output, its gradients, and the steps reported while this object exists.
 class Results {
  public:
   explicit Results(Index heads)

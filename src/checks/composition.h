@@ -12,7 +12,7 @@ inline constexpr double composition_tolerance = 1e-10;
 /// Returns true if the mechanism is hand-written and has a composed form for comparison.
 bool has_composition(const Mechanism& mechanism);
 
-/// Returns true if the mechanism is composed; its cost is then that of its operations.
+/// Returns true if the mechanism is composed; its cost is then the sum of its operations' costs.
 bool is_composed(const Mechanism& mechanism);
 
 /// Runs both forms on one image with random operands. Returns rows for the output, the gradients of q, k, v and

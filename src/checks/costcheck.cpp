@@ -11,21 +11,21 @@ namespace heed {
 
 namespace {
 
-/// Returns a multiply-add for each element that is a product, since it may be a sum of one term.
+/// Returns one multiply-add per element that is a product, since such an element may be a sum of one term.
 Counts products_of(const View<const Counted>& x) {
   const Index products = std::count_if(x.begin(), x.end(), [](Counted y) { return y.is_product(); });
   return {.mul = products, .add = products};
 }
 
-/// Returns the stated contractions, limited from below and by all executed operations. Papers count an addition for the
-/// first term of a sum, too.
+/// Returns the stated contractions, clamped between `least` and all executed operations. The upper limit of additions
+/// includes the multiplications, since papers count an addition for the first term of a sum, too.
 Counts limited(const Counts& stated, const Counts& least, const Counts& all) {
   const auto between = [](Index x, Index low, Index high) { return std::min(std::max(x, low), high); };
   return {.mul = between(stated.mul, least.mul, all.mul), .add = between(stated.add, least.add, all.add + all.mul)};
 }
 
-/// Returns an eighth of the contractions: recomputation and running sums execute up to four times as many as papers
-/// count.
+/// Returns an eighth of the executed contractions, a lower limit of the stated ones: recomputation and running sums
+/// execute up to four times as many as papers count.
 Counts eighth(const Counts& contractions) { return {.mul = contractions.mul / 8, .add = contractions.add / 8}; }
 
 }  // namespace
@@ -58,8 +58,8 @@ std::vector<CheckedCost> costcheck(const CheckCase& c) {
   else if (const Counts more = papers + products_of(y.value()); stated.forward_contractions == more)
     papers = more;
   rows.push_back(row("forward_contractions", stated.forward_contractions, papers, stated.bounded));
-  // Papers count neither recomputations in a backward pass nor its inner products, and nothing if the forward pass
-  // counts nothing.
+  // Papers count neither the recomputations nor the inner products of a backward pass. If they count nothing in the
+  // forward pass, they count nothing in the backward pass either.
   Counts least = eighth(backward_contractions);
   least.mul = std::min(least.mul, stated.forward_contractions.mul);
   least.add = std::min(least.add, stated.forward_contractions.add);

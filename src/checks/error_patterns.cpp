@@ -142,7 +142,7 @@ class Patterns {
                         fmt::format("transposed: stored by {1}s instead of by {0}s", p_.axes[last - 1], p_.axes[last])};
   }
 
-  /// Returns true if got's slice i and expected's slice j of an axis are equal and not 0.
+  /// Returns true if slice i of got along an axis equals slice j of `from` and is not 0.
   bool same_slice(const Numbers& from, std::size_t axis, std::size_t i, std::size_t j) const {
     bool weighty = false;
     const std::size_t width = stride(axis), block = size(axis) * width;
@@ -207,7 +207,7 @@ class Patterns {
 
   // ---- Along one axis ----
 
-  /// Returns the sum along an axis, at the position of each element.
+  /// Returns x with each element replaced by the sum along an axis.
   Numbers sums(const Numbers& x, std::size_t axis) const {
     Numbers at_first(count_), result(count_);
     for (std::size_t i = 0; i < count_; ++i) at_first[i - index(i, axis) * stride(axis)] += x[i];

@@ -54,8 +54,8 @@ struct Checker {
   /// Returns <R, f(inputs)>.
   double value() { return *weigh(result(), cotangent).data(); }
 
-  /// Returns the gradients of value() by the tape. With `shared`, those of <R, f> + sum <E, x>: the second term is
-  /// recorded last, so its gradients exist before the backward pass of f adds its own.
+  /// Returns the gradients of value() by the tape. With `shared`, returns the gradients of <R, f> + sum <E, x>. The
+  /// second term is recorded last, so its gradients are computed before the backward pass of f accumulates into them.
   std::vector<Tensor<double>> gradients(bool shared) {
     Var<double> loss = weigh(result(true), cotangent);
     for (const Var<double>& x : variables)
@@ -66,7 +66,7 @@ struct Checker {
     return all;
   }
 
-  /// Returns (g(x + h) - g(x - h)) / 2h.
+  /// Returns (g(x + h) - g(x - h)) / 2h, where g is value() as a function of x.
   double difference(double& x, double h) {
     const double centre = x, above = centre + h, below = centre - h;
     x = above;
@@ -77,7 +77,7 @@ struct Checker {
     return (g_above - g_below) / (above - below);
   }
 
-  /// Returns the difference without its error of order h^2.
+  /// Returns the central difference without its error of order h^2 (Richardson extrapolation).
   double extrapolated(double& x, double h, double difference) {
     return (4 * this->difference(x, h / 2) - difference) / 3;
   }
@@ -144,8 +144,8 @@ NumberResults results_in(const CheckCase& c, std::uint64_t seed, Products produc
   return results;
 }
 
-/// Compares results in float with those in double: fails rows of gradients that are right in double, and adds a row for
-/// the output if it is wrong. `looks` begins the description of an error.
+/// Compares results in float with results in double. Marks rows that passed in double as failed if their gradients are
+/// wrong in float, and adds a row for the output if the output is wrong. `looks` begins the description of an error.
 void compare_results(const CheckCase& c, const NumberResults& in_float, const NumberResults& in_double,
                      double tolerance, const std::string& looks, std::vector<CheckRow>& rows) {
   const auto agrees = [&](const Tensor<double>& got, const Tensor<double>& expected, CheckRow& row) {
@@ -164,7 +164,7 @@ void compare_results(const CheckCase& c, const NumberResults& in_float, const Nu
   if (rows.size() == c.inputs.size() && !agrees(in_float.output, in_double.output, out)) rows.push_back(out);
 }
 
-/// Compares float with double. The output in double is not that of case_output(), which evaluates the functions that
+/// Compares results in float with results in double. Does not use case_output(), which evaluates the functions that
 /// replace surrogates.
 void compare_in_float(const CheckCase& c, std::uint64_t seed, std::vector<CheckRow>& rows) {
   const NumberResults in_double = results_in<double>(c, seed), in_float = results_in<float>(c, seed);
@@ -232,7 +232,8 @@ template std::vector<Tensor<double>> gradients_in<Counted>(const CheckCase&, std
 ExpectedGradients expected_gradients(const CheckCase& c, std::uint64_t seed, const CaseResults* got) {
   Checker checker = checker_of(c, seed);
   ExpectedGradients expected;
-  // Values of g have rounding errors of eps |g|, so a zero gradient has a noise of eps |g| / h.
+  // Values of value() have rounding errors of eps |value()|, so differences have a noise of eps |value()| / h, even for
+  // a zero gradient.
   expected.noise = std::numeric_limits<double>::epsilon() * std::abs(checker.value()) / difference_step;
   if (!c.note.empty()) {
     expected.gradients = got ? got->gradients : checker.gradients(false);

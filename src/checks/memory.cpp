@@ -169,8 +169,8 @@ class MemoryCheck {
       if (faults_.empty()) check_product(map);
   }
 
-  /// Checks that the map times v is out, unless map_traits() excepts it. If there are several key heads, but fewer than
-  /// query heads, only the mechanism determines which of them a query head uses, and nothing is checked.
+  /// Checks that the map times v is out, unless map_traits() calls the map partial. If there are several key heads but
+  /// fewer than query heads, only the mechanism determines which key head a query head uses, so nothing is checked.
   void check_product(WatchedHeads<T>& maps) {
     const MapTraits traits = m_.maps()->map_traits();
     if (traits.partial || (layout_.key_heads > 1 && layout_.key_heads < s_.heads)) return;
@@ -189,8 +189,8 @@ class MemoryCheck {
     if (error > 1e-6 * largest) fault("the map times v differs from out by up to {:.2g}", error);
   }
 
-  /// Decodes the sequence token by token, and checks that each row is that of out, up to rounding. The second run has
-  /// another fill value of the memory.
+  /// Decodes the sequence token by token, and checks that each row equals the row of out, up to rounding. The second
+  /// run begins with another fill value of the memory.
   void decode() {
     AttentionShape one = s_;
     one.queries = one.keys = 1, one.whole = false;
@@ -233,8 +233,8 @@ class MemoryCheck {
             std::is_same_v<T, float> ? " in float" : "", first);
   }
 
-  /// Returns gradients of the mechanism's parameters, filled with the signalling value: accumulation turns it into
-  /// another NaN, assignment into a number.
+  /// Returns gradients of the mechanism's parameters, filled with the signalling value: accumulation turns that value
+  /// into another NaN, assignment replaces it by a number.
   std::deque<WatchedMemory<T>> own_gradients() const {
     std::deque<WatchedMemory<T>> own;
     for (const Tensor<T>& tensor : own_) own.emplace_back("gradient", std::vector<Index>{tensor.size()});
@@ -246,9 +246,9 @@ class MemoryCheck {
     return views;
   }
 
-  /// Checks that the pass accumulated into the gradient of each parameter element that the result depends on. Elements
-  /// whose gradient was not written are set to NaN: `finite()`, which returns true if the result for the current
-  /// tensors is finite, reveals whether it depends on them.
+  /// Checks that the pass accumulated into the gradient of each parameter element that the result depends on.
+  /// `finite()` returns true if the result for the current tensors is finite. Elements whose gradient was not written
+  /// are set to NaN; if `finite()` is then false, the result depends on them.
   template <class Finite>
   void check_own(const char* pass, std::deque<WatchedMemory<T>>& own, const Finite& finite) {
     for (std::size_t i = 0; i < own.size(); ++i) {
@@ -291,8 +291,9 @@ class MemoryCheck {
   static constexpr std::pair<const char*, WatchedHeads<T> Gradients::*> operand_gradients[] = {
       {"the gradient of q", &Gradients::q}, {"the gradient of k", &Gradients::k}, {"the gradient of v", &Gradients::v}};
 
-  /// Returns the gradients: assigned, or added to random values drawn from `start`. Gradients of shared tensors are
-  /// always accumulated, to 0 or to the signalling value. With `again`, memory first holds a different number.
+  /// Returns the gradients: assigned, or added to random values drawn from `start`. Gradients of prepared tensors and
+  /// parameters, which images share, are always accumulated, to 0 or to the signalling value. With `again`, the saved
+  /// and scratch memory with the other fill value is used.
   Gradients gradients(Update update, const RandomStream& start, bool again = false) {
     Gradients g{{s_.heads, s_.queries, layout_.query_width},
                 {layout_.key_heads, s_.keys, layout_.key_width},

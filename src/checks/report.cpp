@@ -26,7 +26,7 @@ std::string source_of(const std::string& mechanism) {
 struct WrongGradient {
   const CheckRow* shown;
   std::set<std::string> operations;
-  std::vector<std::string> factors;  ///< explanations of the factor that fit all of them
+  std::vector<std::string> factors;  ///< explanations of the factor that fit all cases
 };
 
 std::vector<WrongGradient> wrong_gradients(const std::vector<CheckRow>& rows) {
@@ -63,7 +63,8 @@ std::vector<std::string> right_tensors(const std::vector<CheckRow>& rows, const 
   return names;
 }
 
-/// Maximum number of wrong elements shown with the expected ones, from the matrix that contains the worst one.
+/// Maximum number of wrong elements shown, each with its expected value, from the matrix that contains the worst
+/// element.
 constexpr std::size_t shown_numbers = 20;
 
 void print_numbers(std::ostream& out, const CheckRow& row) {

@@ -1,5 +1,5 @@
-// Applies the file's chain of bases, base first, then the overrides; each key replaces the earlier value. Other keys
-// keep their defaults.
+// Applies the file's chain of bases, base first, then the overrides; each key replaces the earlier value. Keys that are
+// not set keep their defaults.
 #include "heed/config/experiment.h"
 #include "heed/config/installed.h"
 #include "heed/config/model_of_tensors.h"
@@ -118,8 +118,8 @@ class Loader {
   // Applies the documents to the experiment.
   void apply();
 
-  // Throws Error for options of a mechanism that no block has. Options for a base's own mechanism are dropped instead
-  // if the file selects another.
+  // Throws Error for options of a mechanism that no block has. Options that a base sets for its own mechanism are
+  // dropped instead if the file selects another mechanism.
   void drop_unused();
 
   // Throws Error for missing keys without a default, and for keys that do not apply. In a run's recorded file, keys of
@@ -263,7 +263,8 @@ void Loader::fill_in(const std::string& path, bool recorded) {
   if (written.contains("data.augment")) return;
   std::vector<std::string>& augment = experiment.data.augment;
   if (holds_sequences(experiment.data) || experiment.data.name == "scenes") augment.clear();
-  // Grey images are not augmented: mirrored digits are not digits, and grey images have no colours.
+  // By default, self-supervised training does not augment grey images: mirrored digits are not digits, and grey images
+  // have no colours to change.
   if (experiment.self_supervised() && experiment.model.channels == 1) augment.clear();
   if (experiment.self_supervised() && experiment.model.channels == 3)
     augment = {"flip", "jitter", "grey", "blur", "solarise"};

@@ -148,8 +148,8 @@ Experiment result_settings(Experiment experiment) {
 
 std::string configuration_hash(const Experiment& experiment) {
   std::map<std::string, std::string> of = settings_of(result_settings(experiment));
-  // Keeps the hashes of existing results: train.microbatch is hashed with its name and default from versions before
-  // 0.3.0. The size of microbatches changes rounding only.
+  // Keeps the hashes of existing results: train.microbatch is hashed under the name and with the default that it had
+  // before 0.3.0. The size of microbatches changes rounding only.
   of.erase("train.microbatch");
   of["train.piece"] = std::to_string(experiment.train.microbatch > 0 ? experiment.train.microbatch : 8);
   // Keys that earlier versions lack are hashed only if they differ from the default.

@@ -66,7 +66,7 @@ void check_member(std::string_view table, std::string_view key, const T& value, 
 template <class T>
 void check_member(std::string_view table, std::string_view key, const std::vector<T>& values, const Rule& rule,
                   const ModelConfig& model) {
-  // One value for all stages has no index in error messages.
+  // Error messages about one value for all stages name no stage.
   const bool of_stages = rule.per_stage || (rule.per_block && model.is_staged() && values.size() > 1);
   for (std::size_t i = 0; i < values.size(); ++i)
     check(of_stages ? label(table, fmt::format("stage {}: {}", model.stage_number(i), key)) : label(table, key),

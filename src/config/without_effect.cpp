@@ -96,7 +96,7 @@ const KeyNeed key_needs[] = {
      "a dino.teacher_temp_start other than dino.teacher_temp"},
 };
 
-/// Returns an experiment of the same kind with all other keys at their defaults.
+/// Returns an experiment with the same family, task, data set and method, and defaults for all other keys.
 Experiment defaults_of(const Experiment& x) {
   Experiment defaults;
   defaults.model.family = x.model.family, defaults.model.task = x.model.task;

@@ -25,8 +25,9 @@ struct Layout {
   Index column(Index head) const { return left + (images + head) * (cell_width + gap); }
 };
 
-/// Sets the size of a map to that of the image, scaled to a width of 150 to 256 pixels: the text below a map needs 150.
-/// A small image is enlarged by an integer factor, so that all its pixels have the same size.
+/// Sets the size of a map to that of the image, scaled. A width above 256 pixels is reduced to 256. A smaller image is
+/// enlarged by the least integer factor that gives a width of at least 150 pixels, which the text below a map needs;
+/// with an integer factor, all its pixels have the same size.
 void set_cell(Layout& at, ImageSize image) {
   constexpr Index least = 150, most = 256;
   const Index factor = (least + image.width - 1) / image.width;

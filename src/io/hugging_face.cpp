@@ -14,7 +14,7 @@ constexpr Renaming in_blocks[] = {
     {"attention.attention.key.", "attn.qkv.", 1, 3},
     {"attention.attention.value.", "attn.qkv.", 2, 3},
     {"attention.output.dense.", "attn.proj."},
-    {"attention.q_proj.", "attn.qkv.", 0, 3},  // these four names are used by ViT and DeiT since version 5
+    {"attention.q_proj.", "attn.qkv.", 0, 3},  // q_proj to o_proj: ViT and DeiT since transformers 5
     {"attention.k_proj.", "attn.qkv.", 1, 3},
     {"attention.v_proj.", "attn.qkv.", 2, 3},
     {"attention.o_proj.", "attn.proj."},

@@ -329,8 +329,8 @@ Var<T> attention(const Mechanism& mechanism, Var<T> q, Var<T> k, Var<T> v, Atten
   }
   const Index key_heads = layout.key_heads;
   require(vs[1] == key_heads && (!k || k.shape()[1] == key_heads),
-          "[{}] k has {} heads, v has {}; expected {} beside {} of q", mechanism.name(), k ? k.shape()[1] : 0, vs[1],
-          key_heads, shape.heads);
+          "[{}] k has {} heads, v has {}; expected {} for the {} heads of q", mechanism.name(), k ? k.shape()[1] : 0,
+          vs[1], key_heads, shape.heads);
   const Index head = shape.queries * vs[3];
   work.shape = shape;
   work.images = vs[0];

@@ -53,10 +53,10 @@ RateTest test_rates_in(const Experiment& x, const RateRange& range) {
   return test;
 }
 
-/// Returns true if the smoothed loss falls, from the mean of the first `span` losses to its minimum, by more than five
-/// standard errors of a smoothed loss, s sqrt((1 - keep) / (1 + keep)), where s is the root mean square of loss -
-/// smoothed loss in the first half of the test or, if the minimum is later, up to the minimum. The factor is as large
-/// as five because the minimum is the smallest of many smoothed losses.
+/// Returns true if the minimum of the smoothed loss is more than five standard errors below the mean of the first
+/// `span` losses. The standard error of a smoothed loss is s sqrt((1 - keep) / (1 + keep)), where s is the root mean
+/// square of loss - smoothed loss in the first half of the test or, if the minimum is later, up to the minimum. The
+/// factor is as large as five because the minimum is the smallest of many smoothed losses.
 bool falls(const std::vector<RatePoint>& points, std::size_t least, std::size_t span) {
   const std::size_t count = std::max(least + 1, points.size() / 2);
   double start = 0, squares = 0;

@@ -37,7 +37,7 @@ BatchGradient<T>::BatchGradient(const Model& model, Parameters<T>& parameters, I
       products_(products_of(train)),
       // In lockstep all lanes run at once, each on its own tape.
       tapes_(std::min(share_.lanes(batch).count, share_.dependent ? batch : threads())) {
-  // Float products are heed's own and need no buffers.
+  // Products in float are computed without BLAS, so they need no BLAS buffers.
   if constexpr (std::is_same_v<T, double>) kernels::reserve_gemm_buffers(threads());
   const Lanes lanes = share_.lanes(batch);
   require_shareable(lanes, ranks.count());

@@ -261,8 +261,10 @@ BOOST_AUTO_TEST_CASE(operands_of_attention_that_do_not_fit) {
   };
   BOOST_TEST(by_head({1, 2, 6, 4}, {1, 2, 8, 4}, {1, 2, 8, 4}) == "no error");
   BOOST_TEST(by_head({1, 2, 6, 4}, {1, 2, 7, 4}, {1, 2, 8, 4}) == "k has 7 tokens, v has 8; they must match");
-  BOOST_TEST(by_head({1, 2, 6, 4}, {1, 3, 8, 4}, {1, 2, 8, 4}) == "k has 3 heads, v has 2; expected 2 beside 2 of q");
-  BOOST_TEST(by_head({1, 4, 6, 4}, {1, 2, 8, 4}, {1, 2, 8, 4}) == "k has 2 heads, v has 2; expected 4 beside 4 of q");
+  BOOST_TEST(by_head({1, 2, 6, 4}, {1, 3, 8, 4}, {1, 2, 8, 4}) ==
+             "k has 3 heads, v has 2; expected 2 for the 2 heads of q");
+  BOOST_TEST(by_head({1, 4, 6, 4}, {1, 2, 8, 4}, {1, 2, 8, 4}) ==
+             "k has 2 heads, v has 2; expected 4 for the 4 heads of q");
   BOOST_TEST(
       by_head({2, 2, 6, 4}, {1, 2, 8, 4}, {1, 2, 8, 4}) ==
       "an operand has shape [2, 2, 6, 4], v has [1, 2, 8, 4]; expected [B, H, tokens, channels] with the same B");

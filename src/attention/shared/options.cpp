@@ -76,7 +76,7 @@ void OptionReader::finish() const {
     if (name == causal)
       fail("[{}] causal is {}; expected false, since the mechanism has no causal form", owner_, in_quotes(text));
     fail("[{}] has no option '{}'{}", owner_, name,
-         known_.empty() ? std::string("; it has none") : suggestion(name, known_));
+         known_.empty() ? std::string("; the mechanism has no options") : suggestion(name, known_));
   }
 }
 

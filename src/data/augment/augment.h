@@ -17,7 +17,7 @@ struct Augmentations {
   bool flip = false;         ///< mirrored left to right with probability 1/2
   bool randaugment = false;  ///< randomly chosen operations on colour and geometry
   bool erase = false;        ///< a rectangle replaced by noise
-  bool mixup = false;        ///< two images blended, and their targets
+  bool mixup = false;        ///< two images and their targets are blended
   bool cutmix = false;       ///< a rectangle, and the same fraction of the target, replaced by another image's
 
   bool any() const { return crop || flip || randaugment || erase || mixup || cutmix; }

@@ -11,7 +11,8 @@ namespace heed {
 namespace {
 
 /// Returns the logarithm of a Gamma(shape) variate: Marsaglia and Tsang, "A simple method for generating gamma
-/// variables", 2000. Below shape 1, Gamma(a) = Gamma(a + 1) U^(1/a); its logarithm does not underflow for small a.
+/// variables", 2000. Below shape 1, Gamma(a) = Gamma(a + 1) U^(1/a); the logarithm of this product does not underflow
+/// for small a.
 double log_gamma_variate(double shape, const RandomStream& stream) {
   if (shape < 1) return log_gamma_variate(shape + 1, stream) + math::log(1 - stream.derive("power").uniform(0)) / shape;
   const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);

@@ -32,8 +32,8 @@ class ViewMaker {
   ///   flip       1/2
   ///   jitter     0.8
   ///   grey       0.2
-  ///   blur       1 of view 0, 0.1 of view 1, 0.5 of small ones; sigma uniform in 0.1..2 pixels
-  ///   solarise   0.2 of view 1
+  ///   blur       1 for view 0, 0.1 for view 1, 0.5 for small views; sigma uniform in 0.1..2 pixels
+  ///   solarise   0.2 for view 1, 0 for all others
   Image operator()(const Image& image, Index view, const RandomStream& stream) const;
 
  private:

@@ -41,7 +41,7 @@ Image middle_of(const Image& image, ImageSize target, const DataConfig& data) {
   const auto covered = [&](Index side) { return std::llround(static_cast<double>(side) / data.crop_fraction); };
   const Index rows = covered(target.height), columns = covered(target.width);
   const auto [channels, height, width] = image.size;
-  // Resizes the axis that needs the larger factor to its target size, and the other in proportion.
+  // Resizes the axis that needs the larger factor to `rows` or `columns`, and the other axis in proportion.
   const bool by_rows = rows * width >= columns * height;
   const Index new_height = by_rows ? rows : columns * height / width;
   const Index new_width = by_rows ? rows * width / height : columns;

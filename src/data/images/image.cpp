@@ -19,7 +19,7 @@
 
 namespace {
 
-/// Thrown by failed assertions of stb_image, some of which damaged files trigger.
+/// Thrown by failed assertions of stb_image; damaged files can trigger some of these assertions.
 struct Inconsistent {};
 
 }  // namespace

@@ -18,8 +18,8 @@ int next_jpeg_marker(std::span<const std::uint8_t> bytes, std::size_t& at);
 
 /// Decoder cost of a JPEG file.
 struct JpegDemands {
-  /// True if no Huffman table declares more than the maximum of 256 codes. For such files, stb_image before 2.28
-  /// writes beyond its tables (nothings/stb issue 1289), even while reading the header.
+  /// True if no Huffman table declares more than the maximum of 256 codes. For files with a larger table, stb_image
+  /// before 2.28 writes beyond its tables (nothings/stb issue 1289), even while reading the header.
   bool tables_fit = true;
   bool cmyk_without_mark = false;  ///< four channels of undeclared meaning
   Index height = 0, width = 0;     ///< in pixels, as declared

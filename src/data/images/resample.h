@@ -21,7 +21,7 @@ enum class Filter {
            ///< BICUBIC
 };
 
-/// Returns the rectangle `box` of an image, resized to height x width. Pixels outside of it are not read; weights are
+/// Returns the rectangle `box` of an image, resized to height x width. Pixels outside the box are not read; weights are
 /// divided by their sum.
 Image resampled(const Image& image, const Box& box, Index height, Index width, Filter filter);
 

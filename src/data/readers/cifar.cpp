@@ -1,5 +1,5 @@
-// CIFAR's binary batches: records of one label byte (CIFAR-100: coarse, then fine) and the planes of a 32x32 RGB
-// image.
+// CIFAR's binary batches: records of one label byte (CIFAR-100: two, the coarse and the fine label) and the planes of a
+// 32x32 RGB image.
 #include "files.h"
 #include "readers.h"
 

@@ -69,7 +69,8 @@ Idx read_idx(const Directory& path, int axes, ElementType type = unsigned_byte) 
   return idx;
 }
 
-/// Names of a file of MNIST or a variant: {prefix}{split}-{what}-idx3-ubyte; some copies have a dot before idx.
+/// Names of a file of MNIST or a variant: {prefix}{split}-{what}-{type}, such as train-images-idx3-ubyte; some copies
+/// have a dot before the type.
 struct Names {
   Split split;
   const char *what, *type;

@@ -47,8 +47,8 @@ const TreeKind& image_kind();
 /// from it only in the Unicode form of accented letters; otherwise empty.
 std::string unicode_form_note(const std::string& name, const std::vector<std::string>& known);
 
-/// Returns the index in `known`, the classes of a run, of each class of the data. Throws Error that lists both unless
-/// `known` contains all. `where` names the data.
+/// Returns the index in `known`, the classes of a run, of each class `found` in the data. Throws Error that lists both
+/// unless `known` contains all found classes. `where` names the data.
 std::vector<int> labels_among(const std::vector<std::string>& known, const std::vector<std::string>& found,
                               const std::string& where);
 

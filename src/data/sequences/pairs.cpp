@@ -12,7 +12,8 @@ namespace {
 constexpr std::size_t letters = 16;
 constexpr Index shortest = 64, longest = 128;
 
-/// Running sums of the probabilities p. Squared normals, divided by their sum, are Dirichlet(1/2): each is Gamma(1/2).
+/// Running sums of the letters' probabilities. Squares of normal variates, each Gamma(1/2), divided by their sum are
+/// Dirichlet(1/2).
 using Topic = std::array<double, letters>;
 Topic draw_topic(const RandomStream& random) {
   Topic sums;

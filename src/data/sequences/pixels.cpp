@@ -37,7 +37,8 @@ void shrink(Image& image, Index side) {
   image = std::move(small);
 }
 
-/// Images of a data set as sequences. Augmentation mirrors half of them (flip) and shifts values by -10 to 10 (shift).
+/// Images of a data set as sequences. Augmentation mirrors an image with probability 1/2 (flip) and shifts its values
+/// by -10 to 10 (shift).
 class PixelSequences : public SequenceSet {
  public:
   PixelSequences(std::unique_ptr<Dataset> images, const DataConfig& data)

@@ -168,8 +168,9 @@ std::string count_labels(const fs::path& file, Counts& counts) {
   return first;
 }
 
-/// Throws Error if the file seems to have lines text<TAB>label: most of its labels occur once, and eight or more share
-/// a text. `counts`: count_labels() of the file.
+/// Throws Error if the lines seem to be text<TAB>label: the first column has more than half as many different values as
+/// there are lines, and the second has fewer than 100 values and at most an eighth as many as the first. `counts`:
+/// count_labels() of the file.
 void require_labels_first(const fs::path& file, const Counts& counts) {
   constexpr std::size_t few = 100;
   std::set<std::string> texts;

@@ -170,7 +170,7 @@ class MpiRanks : public Ranks, private Wire {
     int raised = 0;
     MPI_Iprobe(MPI_ANY_SOURCE, 0, alarms_, &raised, MPI_STATUS_IGNORE);
     if (!raised) return neighbours_ ? neighbours_->require_alive() : void();
-    // The cause of the failure may also occur in this process, which then has half a second to report it itself.
+    // This process may have the same failure; it then has half a second to report its own error.
     if (!alarm_) alarm_ = Clock::now();
     if (Clock::now() - *alarm_ < std::chrono::milliseconds(500)) return;
     for (Exchange& exchange : under_way_) MPI_Cancel(&exchange.requests[0]);  // its buffer is about to be released

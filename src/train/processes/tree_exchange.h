@@ -26,10 +26,11 @@ class TreeExchange {
  public:
   TreeExchange(Wire& wire, int rank, int count) : wire_(wire), rank_(rank), count_(count) {}
 
-  /// Sums level by level: process r exchanges with r xor 1, then r xor 2, r xor 4; the two hold the sums of
+  /// Sums level by level: process r exchanges with r xor 1, then r xor 2, r xor 4; the two processes hold the sums of
   /// neighbouring subtrees. Short arrays are sent whole on each level: log2 P messages. For long arrays, each of the
-  /// two adds one half and continues with that half only; afterwards the halves are exchanged in reverse order. For n
-  /// values, each process sends 2 n (1 - 1/P) values. Both methods add in the same order, so the bits are the same.
+  /// two processes adds one half and continues with that half only; afterwards the halves are exchanged in reverse
+  /// order. For n values, each process sends 2 n (1 - 1/P) values. Both methods add in the same order, so the bits are
+  /// the same.
   template <class T>
   void sum(std::span<T> numbers) {
     if (static_cast<Index>(numbers.size()) < few)

@@ -87,9 +87,9 @@ std::map<std::string, std::string> learned_files(const DataRecord& record) {
   return files;
 }
 
-/// Returns the text of copied_test_files(): the test files of `tested` that are copies of `others`, the training and
-/// validation files of `trained` by checksum. Of these, files that are missing or have changed since are compared by
-/// their recorded checksums alone.
+/// Returns the text of copied_test_files(): the test files of `tested` that are copies of training or validation files
+/// of `trained`. `others` has the names of these files by checksum. Files of `trained` that are missing or have changed
+/// since the run was recorded are compared by their recorded checksums alone.
 std::string copies_text(const DataRecord& tested, const DataRecord& trained,
                         const std::map<std::string, std::string>& others) {
   const std::set<std::string> test(tested.recorded.test.begin(), tested.recorded.test.end());

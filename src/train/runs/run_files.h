@@ -32,7 +32,7 @@ inline CostQuery step_cost(const Experiment& x) {
   return {Convention::contractions, CostPass::step, CostGroup::layer, x.train.batch};
 }
 
-/// Opens, locks and resumes the directory of a run, and writes its checkpoints and metrics. All processes make the same
+/// The directory of a run: opens, locks and resumes it, and writes checkpoints and metrics. All processes make the same
 /// calls; process 0 reads and writes.
 template <class T>
 class RunFiles {

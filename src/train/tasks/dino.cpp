@@ -30,10 +30,10 @@ namespace {
 template <class T>
 class Dino;
 
-/// Returns the number of pairs per image of a view of the teacher and a different view of the student.
+/// Returns the number of pairs per image; a pair is a view of the teacher and a different view of the student.
 Index pairs_of(Index views) { return 2 * (views - 1); }
 
-/// Views of images. before_step() computes the teacher's targets for two views of each.
+/// Views of images. before_step() computes the teacher's targets for two views of each image.
 template <class T>
 class ViewBatch : public TaskBatch<T> {
  public:
@@ -227,8 +227,8 @@ class Dino : public Task<T> {
     constexpr double near = 0.01;
     if (entropy >= near && entropy <= most - near) return "";
     return fmt::format(
-        "the teacher has collapsed: the entropy of its outputs is {:.4f}; log {} = {:.4f} means uniform outputs, 0 one "
-        "constant output",
+        "the teacher has collapsed: the entropy of its outputs is {:.4f}; log {} = {:.4f} means uniform outputs, 0 "
+        "means one constant output",
         entropy, outputs(), most);
   }
 

@@ -219,7 +219,7 @@ class Language : public Task<T> {
 
   std::string report(const Evaluation& evaluation) const override {
     const Score& score = evaluation.score;
-    return fmt::format("{:.0f} {}\n{} {:.4f}\naccuracy of the next {:.2f} %\nloss {:.4f} nats\n", score.terms,
+    return fmt::format("{:.0f} {}\n{} {:.4f}\nnext-token accuracy {:.2f} %\nloss {:.4f} nats\n", score.terms,
                        data_.name == "text" ? "bytes" : "sub-pixels", measure(), score.mean_loss() / std::numbers::ln2,
                        100 * score.accuracy(), score.mean_loss());
   }

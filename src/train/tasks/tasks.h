@@ -8,7 +8,7 @@ namespace heed {
 /// Returns the task of patch classification on scenes (data/readers/scenes.h). The loss is the mean cross entropy over
 /// patches. The accuracy of an evaluation is the mean intersection over union of the classes that occur. The
 /// intersection of a class is the number of patches with the class as label and prediction; the union is the number of
-/// those with it as label or prediction.
+/// patches with the class as label or prediction.
 template <class T>
 std::unique_ptr<Task<T>> make_patch_classification(const Experiment& experiment, const Model& model);
 

@@ -94,13 +94,13 @@ BOOST_AUTO_TEST_CASE(reports_of_predicted_tokens) {
   const TaskData data;
   const Score score{8, 8 * 1.5 * std::numbers::ln2, 3};
   BOOST_TEST(report_of(data.experiment("text"), score, {}, false) ==
-             "8 bytes\nbits per character 1.5000\naccuracy of the next 37.50 %\nloss 1.0397 nats\n");
+             "8 bytes\nbits per character 1.5000\nnext-token accuracy 37.50 %\nloss 1.0397 nats\n");
   // If any part of the text has a byte of 128 or above, bytes are not characters.
   heed::write_file(data.path("text"), "é" + std::string(600, 'a'));
   BOOST_TEST(report_of(data.experiment("text"), score, {}, true) ==
-             "8 bytes\nbits per byte 1.5000\naccuracy of the next 37.50 %\nloss 1.0397 nats\n");
+             "8 bytes\nbits per byte 1.5000\nnext-token accuracy 37.50 %\nloss 1.0397 nats\n");
   BOOST_TEST(report_of(data.experiment("pixels written"), score, {}, false) ==
-             "8 sub-pixels\nbits per dimension 1.5000\naccuracy of the next 37.50 %\nloss 1.0397 nats\n");
+             "8 sub-pixels\nbits per dimension 1.5000\nnext-token accuracy 37.50 %\nloss 1.0397 nats\n");
 }
 
 // A scene has sixteen patches. Class 0 has 4 of 5 patches right, and one patch of class 2 is classified as class 0: the
