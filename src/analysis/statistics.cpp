@@ -144,7 +144,7 @@ Difference with_seeds(const Difference& difference, Index count, Index seeds) {
 }
 
 double counting_variance(std::span<const Sample> samples, Index images) {
-  constexpr double rounding = 1e-12;  // rounding error of a mean of accuracies of 1
+  constexpr double rounding = 1e-12;  // allowed rounding error of a mean of accuracies that are all 1
   double p = 0;
   for (const Sample& sample : samples) {
     require(sample.mean >= 0 && sample.mean <= 1 + rounding,

@@ -77,7 +77,7 @@ Calls repeat(double seconds, const F& f) {
   return calls;
 }
 
-/// Returns the mean time of operations in a call of f, summed over threads.
+/// Returns the mean time of each operation per call of f, summed over threads.
 template <class Profiled, class F>
 std::map<Place, LayerTime> profile_of(Profiled& profiled, const F& f, double seconds) {
   profiled.start_profile(true);

@@ -14,8 +14,8 @@ struct Candidate {
   Index batch;
 };
 
-/// Returns small models that contain every operation in several sizes. Predictions are tested on other models, drawn by
-/// experiments/tools/time-errors.
+/// Returns small models that contain every operation in several sizes. Predictions are tested on other models, which
+/// experiments/tools/time-errors generates at random.
 std::vector<Candidate> candidates();
 
 }  // namespace heed::bench

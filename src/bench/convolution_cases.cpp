@@ -41,7 +41,7 @@ void add_dense(KernelCases& cases, ImageSize size, bool back) {
             });
 }
 
-/// Adds a depth-wise kernel; call(windows, operands) returns its call.
+/// Adds a depth-wise kernel; call(windows, operands) returns the function that runs it.
 template <class Call>
 void add_depthwise(KernelCases& cases, const char* kernel, ImageSize size, const Call& call) {
   const Index products = 2 * 9 * size.places() * size.channels;

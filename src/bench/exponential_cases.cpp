@@ -1,4 +1,4 @@
-// Kernels with an exp per element, or with a replacement for it, such as gelu's polynomial with AVX-512.
+// Kernels that evaluate exp once per element, or a replacement such as gelu's polynomial with AVX-512.
 #include "heed/bench/kernels.h"
 
 #include "heed/kernels/elements/activation.h"

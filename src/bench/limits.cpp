@@ -106,7 +106,7 @@ Limit limit_of(Resource of, int workers, double amount, const Times& times, cons
 
 const Limit& better(const Limit& a, const Limit& b) { return a.measured.rate < b.measured.rate ? b : a; }
 
-/// Measures a loop in registers, long enough to be timed: 0.1 to 0.5 ms.
+/// Measures a loop that accesses registers only and takes long enough to be timed: 0.1 to 0.5 ms.
 Limit register_limit(Resource of, int workers, double seconds, double operations, RegisterLoop loop, const char* how) {
   constexpr Index steps = 1 << 15;
   const Times times = time_workers(workers, seconds, [&](Index) { loop(steps); });

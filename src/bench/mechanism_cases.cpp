@@ -9,7 +9,7 @@ namespace heed::bench {
 
 namespace {
 
-/// Returns the multiply-adds and exps of counts as work.
+/// Returns the multiply-adds and exps in `counts` as work.
 std::vector<Work> work_of(const Counts& counts) {
   return {{Resource::gemm, 2 * counts.mul}, {Resource::exp, counts.exp}};
 }

@@ -1,4 +1,4 @@
-// The parts of the list of check cases that are in separate files.
+// Construction of the list of check cases, which is divided among several files.
 #pragma once
 
 #include "heed/attention/mechanism.h"

@@ -24,8 +24,8 @@ Counts limited(const Counts& stated, const Counts& least, const Counts& all) {
   return {.mul = between(stated.mul, least.mul, all.mul), .add = between(stated.add, least.add, all.add + all.mul)};
 }
 
-/// Returns an eighth of the executed contractions, a lower limit of the stated ones: recomputation and running sums
-/// execute up to four times as many as papers count.
+/// Returns an eighth of the executed contractions, a lower limit of the stated ones. Recomputation and running sums
+/// execute up to four times as many as papers count; the limit has a margin of two.
 Counts eighth(const Counts& contractions) { return {.mul = contractions.mul / 8, .add = contractions.add / 8}; }
 
 }  // namespace

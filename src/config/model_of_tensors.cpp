@@ -44,7 +44,7 @@ class Shapes {
   const std::map<std::string, Shape>& shapes_;
 };
 
-/// Returns the side of a square grid of `patches` patches, 0 if it is not square.
+/// Returns the side of a square grid of `patches` patches, 0 if `patches` is not a square number.
 Index side_of(Index patches) {
   const auto side = static_cast<Index>(std::lround(std::sqrt(static_cast<double>(std::max<Index>(patches, 0)))));
   return side * side == patches ? side : 0;

@@ -113,7 +113,7 @@ std::string drawn(const ChartLine& line, const LineStyle& style, const Axis& x, 
   return fmt::format("<path d=\"{}\" fill=\"none\" {}/>\n", path, dashed(style)) + markers;
 }
 
-/// Columns of the legend, which is below the chart, and its entries.
+/// Columns, rows and entries of the legend, which is below the chart.
 struct Legend {
   std::size_t columns, rows;
   explicit Legend(const std::vector<ChartLine>& lines) {

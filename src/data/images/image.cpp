@@ -44,9 +44,9 @@ struct Inconsistent {};
 #include <stb/stb_image.h>
 #pragma GCC diagnostic pop
 
-/// Inflates a PNG's rows for stb_image, which expects `expected` bytes and frees the result. Writes their actual number
-/// to `found`; returns null on failure. Interlacing at most doubles the expected number, except for the smallest
-/// images; longer data, compressed or not, are refused before they cost memory or time.
+/// Inflates a PNG's rows for stb_image, which expects `expected` bytes and frees the result. Writes the actual number
+/// of bytes to `found`; returns null on failure. Interlacing at most doubles the expected number, except for the
+/// smallest images; longer data, compressed or not, are refused before they cost memory or time.
 static char* stbi_zlib_decode_malloc_guesssize_headerflag(const char* data, int length, int expected, int* found,
                                                           int with_header) {
   const unsigned most = 2 * static_cast<unsigned>(expected) + 64;
@@ -102,7 +102,7 @@ static_assert(STBI_MAX_DIMENSIONS == max_image_side);
 namespace {
 
 /// Memory of stb_image per decoded pixel (four channels of 16 bits, packed and unpacked), and the maximum length of a
-/// file, which must fit its int; both in bytes.
+/// file, which stb_image stores as an int; both in bytes.
 constexpr Index bytes_per_pixel = 16, max_file_bytes = Index{1} << 30;
 
 std::vector<std::uint8_t> read_whole(const std::string& path) {

@@ -14,7 +14,7 @@ bool Ranks::any(bool here) {
   return number > 0;
 }
 
-// In each element, only one process has a nonzero summand, so the sums collect the exact values of all processes.
+// Only one process has a nonzero summand for each element, so the sums collect the exact values of all processes.
 std::vector<std::string> Ranks::texts(const std::string& own) {
   std::vector<double> sizes(count());
   sizes[rank()] = static_cast<double>(own.size());

@@ -39,7 +39,7 @@ void require_utf8(const std::string& name) {
   require(Json::parse(Json(name).dump()).text() == name, "{}: the name is not UTF-8; rename it", printable(name));
 }
 
-/// Returns the image data set that the data are or derive from; empty for texts.
+/// Returns the image data set that the data are, or are derived from; empty for texts.
 std::string images_of(const DataConfig& data) {
   if (data.name == "scenes" || data.name == "pixels") return data.source;
   return holds_sequences(data) ? "" : data.name;
