@@ -26,7 +26,7 @@ TimeModel made_up() {
   model.machine.l2_bytes = 1e6;
   model.machine.l3_bytes = 1e7;
   Coefficients operation(amount::count, 0.0), step(step_amount::count, 0.0);
-  operation[amount::products] = 2;  // half of the limit
+  operation[amount::products] = 2;  // twice the time at the limit
   step[step_amount::operations] = step[step_amount::lockstep] = step[step_amount::spread] = 1;
   model.forward[""] = model.backward[""] = model.still[""] = operation;
   model.training = model.inference = step;
@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(time_is_work_over_rate) {
              closely);
 }
 
-// Each pass has its own coefficients; time outside the operations is the rest. The busier of two threads processes 16
+// Each pass has its own coefficients; `rest` is the time outside the operations. The busier of two threads processes 16
 // images of a batch of 24, which has microbatches of 8, 8 and 8, and 12 images of a batch of 20, which has 8, 8 and 4.
 BOOST_AUTO_TEST_CASE(passes_have_their_own_coefficients) {
   TimeModel model = made_up();
@@ -274,7 +274,7 @@ BOOST_AUTO_TEST_CASE(step_amounts_by_hand) {
         for (std::size_t i = 0; i < got.size(); ++i)
           BOOST_TEST(std::abs(got[i] - expected[i]) < 1e-12 * (1 + expected[i]),
                      "amount " << i << ": " << got[i] << ", expected " << expected[i]);
-        // Fewer lanes than threads: all share each operation, handed out forward and backward.
+        // With fewer lanes than threads, all threads share each operation, which is handed out forward and backward.
         const std::vector<double> shared = step_amounts(uneven(4), work, training, 6);
         BOOST_TEST(shared[step_amount::spread] == 6.0 / 4);
         BOOST_TEST(shared[step_amount::operations] + shared[step_amount::lockstep] == 0);

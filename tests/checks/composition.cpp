@@ -158,7 +158,7 @@ class Halved : public LikeReluByHand<Halved>, public WithComposition<Halved> {
   }
 };
 
-/// ReluByHand with a fault: it reports step A once too often, or its composed form does not name it.
+/// ReluByHand with a fault: it reports step A once too often, or its composed form does not name this step.
 class Misreported : public LikeReluByHand<Misreported>, public WithComposition<Misreported> {
  public:
   static constexpr const char *mechanism_name = "misreported", *summary = "", *complexity = "";

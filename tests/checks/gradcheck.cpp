@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(a_backward_that_returns_zero_under_softmax) {
 
 BOOST_AUTO_TEST_CASE(a_gradient_that_is_not_finite) {
   BOOST_TEST(!all_passed(cube("not finite", [](double) { return std::nan(""); })));
-  // Non-finite elements, too, count in both errors.
+  // Non-finite elements make both errors, relative and absolute, infinite.
   const CheckRow row = gradcheck(cube("partly", [](double x) { return x > 1 ? std::nan("") : 3 * x * x; }))[0];
   BOOST_TEST(std::isinf(row.relative));
   BOOST_TEST(std::isinf(row.absolute));
@@ -219,8 +219,8 @@ BOOST_AUTO_TEST_CASE(the_worst_element_of_both_passes) {
   BOOST_TEST(row.expected == right, boost::test_tools::tolerance(1e-9));
 }
 
-// exp(300 x): plain central differences have errors of at least (300 h)^2 / 6 = 5e-7 at h = 6e-6 max(1, |x|); the
-// second step size must keep the correct gradient from failing.
+// exp(300 x): plain central differences have relative errors of at least (300 h)^2 / 6 = 5e-7 at h = 6e-6 max(1, |x|);
+// the second step size must keep the correct gradient from failing.
 BOOST_AUTO_TEST_CASE(no_error_in_truncation) {
   CheckCase c = planted(
       "steep", {2, 3},

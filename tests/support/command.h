@@ -20,8 +20,8 @@ struct CommandResult {
   std::string output, errors;
 };
 
-/// Runs a shell command line in `directory`. SIGPIPE, which Confined or the caller of the tests may have ignored, ends
-/// its programs.
+/// Runs a shell command line in `directory`. SIGPIPE ends its programs, even if Confined or the caller of the tests has
+/// ignored this signal.
 inline CommandResult run_command(const std::string& line, const std::string& directory = ".") {
   const TemporaryDirectory logs;
   std::signal(SIGPIPE, SIG_DFL);

@@ -98,8 +98,8 @@ class FloatHash {
 
 namespace detail {
 
-/// Values of a trial. With `tiny`, one value in three is scaled by 1e-40, and another is replaced by 0 or -0. `number`
-/// replaces one element of one array.
+/// Values of a trial. With `tiny`, one third of the values is scaled by 1e-40, and another third is replaced by 0 or
+/// -0. `number` replaces one element of one array.
 struct Numbers {
   bool tiny = false;
   std::size_t array = 0;
@@ -138,7 +138,7 @@ class Trial {
     }
   }
 
-  /// Runs the fast kernel, as in the program with subnormals flushed to zero, and adds the results to `hash`.
+  /// Runs the fast kernel with subnormals flushed to zero, as in the program, and adds the results to `hash`.
   void add_to(FloatHash& hash) {
     std::vector<Matrix<float>> fast;
     for (std::size_t a = 0; a < arrays_.size(); ++a) fast.push_back(matrix(fast_[a]->data(), a));

@@ -152,7 +152,7 @@ std::vector<FastKernel> of_rows() {
 
 // ---- Softmax and layer normalisation ----
 
-/// Returns the error of exp's argument in a row of scores.
+/// Returns a bound on the error of exp's argument for score c of row r.
 double softmax_error(const Call& call, double scale, Index r, Index c) {
   const auto& s = call.given[0];
   const double most = largest_over(s.columns, [&](Index j) { return scale * s(r, j); });
@@ -243,7 +243,7 @@ std::vector<FastKernel> of_norms() {
   const auto xn = [](const Call& call, std::size_t x, std::size_t statistics, Index r, Index i) {
     return (call.given[x](r, i) - call.results[statistics](r, 0)) * call.results[statistics](r, 1);
   };
-  // Bound for the arrays gamma, beta, x, residual, y and statistics.
+  // Error bound of a kernel whose arrays are gamma, beta, x, residual, y and statistics.
   const auto forward_bound = [=](const Call& call, std::size_t a, Index r, Index c) {
     const auto& x = call.given[2];
     const double mean = call.results[5](r, 0), scale = call.results[5](r, 1);

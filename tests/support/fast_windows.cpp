@@ -92,8 +92,8 @@ void add_depthwise(std::vector<FastKernel>& list, const Geometry& g) {
       }));
 }
 
-/// Adds sums over neighbourhoods, compared independently of their scales: scale + log mass, and value / mass. Exponents
-/// are normal numbers times `spread`, a power of two.
+/// Adds the kernel of sums over neighbourhoods. The compared results do not depend on the sums' scales: scale + log
+/// mass, and value / mass. Exponents are normal numbers times `spread`, a power of two.
 void add_neighbourhood(std::vector<FastKernel>& list, const kernels::Neighbourhood& g, double spread, bool mirrored) {
   const Index N = g.cells(), places = g.places();
   list.push_back(fast_kernel(

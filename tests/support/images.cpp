@@ -103,7 +103,7 @@ int read_damaged(const Bytes& good, int times, const std::function<void(const By
   for (int i = 0; i < times; ++i) {
     const RandomStream stream = RandomStream(99).derive(static_cast<std::uint64_t>(i));
     Bytes bytes = good;
-    // Half of the changes are in the first 64 bytes, which hold the headers.
+    // Half of the changes are restricted to the first 64 bytes, which hold the headers.
     const Index changes = stream.below(0, 4);
     for (Index k = 0; k < changes; ++k) {
       const Index range = stream.below(3 * k + 1, 2) == 0 ? std::min<Index>(size, 64) : size;

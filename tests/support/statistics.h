@@ -1,6 +1,6 @@
 // Statistical tests, for results that are random. Each computes a z that is distributed as N(0, 1) if the results are
 // correct (for counts in the hundreds, approximately), so that |z| < 5 fails by chance once in 1.7 million. Seeds are
-// fixed, so a pass is reproducible; a fault of a few per cent at these sample sizes is far beyond 5.
+// fixed, so a pass is reproducible; at these sample sizes, a fault of a few per cent gives |z| far above 5.
 #pragma once
 
 #include <boost/test/unit_test.hpp>
@@ -50,8 +50,8 @@ inline double z_of_correlation(const std::vector<double>& a, const std::vector<d
   return sum / std::sqrt(static_cast<double>(a.size()));
 }
 
-/// Kolmogorov-Smirnov test: the largest distance between the samples' distribution and this one, times sqrt(n), exceeds
-/// 2.75 once in 1.8 million (2 exp(-2 x^2)).
+/// Kolmogorov-Smirnov test: the largest distance between the samples' distribution and `distribution`, times sqrt(n),
+/// exceeds 2.75 once in 1.8 million (2 exp(-2 x^2)).
 template <class F>
 void check_distribution(std::vector<double> samples, const F& distribution, const std::string& what) {
   std::sort(samples.begin(), samples.end());

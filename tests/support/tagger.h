@@ -77,7 +77,8 @@ class Tagger : public ModelBase<Tagger> {
         });
   }
 
-  /// Returns the weight of a token's embedding in its own position, or in another one of the sequence.
+  /// Returns the weight of a token's embedding in x at the token's own position, or at another position of the
+  /// sequence.
   template <class T>
   static T share(bool itself, Index length, T) {
     return T((itself ? 1.0 : 0.0) + 1 / static_cast<double>(length));

@@ -26,7 +26,7 @@ struct TaskCase {
 };
 
 /// Data of all tasks: 24 training examples in three batches of eight, 12 for validation, and 13 for testing. Scenes are
-/// an exception: their number is fixed, in the thousands.
+/// an exception: thousands of them are for testing.
 class TaskData {
  public:
   TaskData() {

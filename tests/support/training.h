@@ -155,7 +155,7 @@ inline std::vector<std::string> metrics_of(const std::string& directory) {
   return rows;
 }
 
-/// Checks that two runs have the same files.
+/// Checks that two runs have the same weights files, gradients.csv and, except for the images per second, metrics.csv.
 inline void check_same_run(const std::string& a, const std::string& b) {
   for (const char* name : {"/last.safetensors", "/best.safetensors"})
     BOOST_TEST((read_file(a + name) == read_file(b + name)), b << name << " differs from " << a << name);

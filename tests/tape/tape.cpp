@@ -277,8 +277,8 @@ BOOST_AUTO_TEST_CASE(without_gradients_nothing_is_recorded) {
              "[tape] backward: the variable depends on no parameter or input with a gradient");
 }
 
-// Kept elements are divided by the probability of keeping. Of 10,000, 30 % are dropped, within five standard deviations
-// of sqrt(10,000 * 0.3 * 0.7) = 46.
+// Kept elements are divided by the probability of keeping. 30 % of 10,000 elements are dropped, up to five standard
+// deviations, which are sqrt(10,000 * 0.3 * 0.7) = 46 each.
 BOOST_AUTO_TEST_CASE(dropout_acts_in_training_only) {
   const Tensor<double> values = numbers({100, 100});
   Tape<double> training({.training = true, .random = RandomStream(1)}), evaluation({.random = RandomStream(1)});

@@ -30,7 +30,7 @@ class Lines : public TensorObserver<double> {
 };
 
 /// Computes y = 2 (x + x)^2 in layer "double", whose first two operations are optionally recomputed, then a product
-/// outside of layers without a gradient, and the loss y.
+/// that is outside of layers and gets no gradient. The loss is y.
 std::vector<std::string> observed(bool recompute, Lines observer = {}) {
   Gradients<double> gradients{Parameters<double>(ParameterList())};
   Tape<double> tape({.gradients = &gradients, .observers = {.tensors = &observer}});

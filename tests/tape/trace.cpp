@@ -112,8 +112,8 @@ BOOST_AUTO_TEST_CASE(a_value_with_two_uses) {
              "}\n");
 }
 
-// The gradient of x comes from the product first; then that of the negative value is added. The last result does not
-// depend on the scaled value.
+// The gradient of x gets its first contribution from the product; the contribution of the negation is added to it. The
+// last result does not depend on the scaled value, which gets no gradient.
 BOOST_AUTO_TEST_CASE(gradients_in_the_order_of_the_backward_pass) {
   std::vector<TraceEntry> entries;
   Tape<float> other(Pass<float>{.observers = {.trace = &entries}});

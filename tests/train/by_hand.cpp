@@ -425,8 +425,9 @@ BOOST_FIXTURE_TEST_CASE(a_gradient_alone_may_diverge, Play) {
   BOOST_TEST(reports.epochs[1].skipped == 1);
 }
 
-// Step 2 and two of the three steps of the second epoch are skipped. Rows of epochs are means over the other steps,
-// weighted by terms for the accuracy. Sums of three numbers in a different order differ by about 1e-16.
+// Step 2 and two of the three steps of the second epoch are skipped. Rows of epochs are means over the other steps; for
+// the accuracy, a step's weight is its number of terms. Sums of three numbers in a different order differ by about
+// 1e-16.
 BOOST_FIXTURE_TEST_CASE(skipped_steps_count_in_no_mean, Play) {
   script.endless_slope = [](Index batch) { return batch == 1 || batch == 3 || batch == 4; };
   x.train.on_nonfinite = "skip", x.train.log_steps = true, x.train.epochs = 3;

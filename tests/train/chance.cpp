@@ -1,5 +1,5 @@
-// Dropout and stochastic depth in training, in every family and task: a tiny rate has no effect; with a real rate, each
-// layer drops with this probability, independently of all others and of how the batch is divided.
+// Dropout and stochastic depth in training, in every family and task: a tiny rate has no effect; otherwise each layer
+// drops with the probability of its rate, independently of all other layers and of how the batch is divided.
 #include "support/training.h"
 #include "support/families.h"
 #include "support/statistics.h"
@@ -122,7 +122,7 @@ struct Dropped : TensorObserver<double> {
     if (operation == "dropout") keep(elements, name, tensor.values, 1);
     if (operation == "stochastic_depth") keep(images, name, tensor.values, tensor.values.size() / rows(tensor.values));
   }
-  /// Sequences are concatenated in one row: nine tokens of six channels each.
+  /// Returns the number of images or sequences. Sequences are concatenated, with nine tokens of six channels each.
   static Index rows(View<const double> values) {
     return values.shape()[0] > 1 ? values.shape()[0] : values.size() / (9 * 6);
   }

@@ -173,7 +173,7 @@ BOOST_AUTO_TEST_CASE(a_linear_classifier_learns) {
              "a linear classifier with 60 training examples; expected at least 61, one batch");
 }
 
-// DINO's rule for a batch of 128: a rate of 0.001 for 256 examples, in 100 epochs.
+// DINO's rule: 100 epochs, with a learning rate of 0.001 for a batch of 256, so 0.0005 for one of 128.
 BOOST_AUTO_TEST_CASE(a_linear_classifier_has_the_published_rule) {
   BOOST_TEST(LinearRule().epochs == 100);
   BOOST_TEST(LinearRule().batch == 128);

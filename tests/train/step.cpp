@@ -78,7 +78,8 @@ BOOST_FIXTURE_TEST_CASE(microbatches_make_no_difference, Batch11) {
   }
 }
 
-// Preparing tensors once per step gives the same results and gradients as in each pass, with the noise of training.
+// Preparing tensors once per step gives the same results and gradients as preparing them in each pass, with the noise
+// of training.
 BOOST_AUTO_TEST_CASE(preparing_once_a_step_makes_no_difference) {
   for (const auto& [mechanism, options] : std::vector<std::pair<std::string, OptionValues>>{
            {"aft", {{"rank", "3"}}},

@@ -164,7 +164,7 @@ export async function stroke(page, places) {
   await page.mouse.up();
 }
 
-/** Draws such a stroke by touch, which Chromium treats as a scroll unless the page prevents it. */
+/** Draws a stroke by touch, which Chromium treats as a scroll unless the page prevents it. */
 export async function fingerStroke(page, places) {
   const box = await page.locator("canvas.pad").boundingBox();
   const session = await page.context().newCDPSession(page);

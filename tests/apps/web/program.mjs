@@ -89,8 +89,9 @@ async function answer(request) {
 }
 
 /**
- * Returns the largest weight of each map shown for 28 x 28 grey bytes, by block and head: for the query patch of this
- * index, or with -1 the class token.
+ * Returns the largest weight of each map shown for 28 x 28 grey bytes, by block and head: in the row of patch `query`;
+ * for -1, in the row of the class token or, without one, in the mean of the patches' rows. Maps that are not between
+ * tokens are considered as a whole.
  */
 export async function largestWeights(run, bytes, query) {
   const [config, weights] = ["config.toml", "best.safetensors"].map((name) => join(run, name));

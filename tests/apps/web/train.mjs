@@ -29,7 +29,7 @@ const trainingMaps = (page) =>
     .locator(".train .maps canvas[role=img]")
     .evaluateAll((all) => all.map((one) => one.getAttribute("aria-label")).join());
 
-/** Trains for at least this many steps, and pauses. */
+/** Trains until the step count is at least `step`, then pauses. */
 async function trainTo(page, step) {
   await button(page, "Train").click();
   await page.waitForFunction(

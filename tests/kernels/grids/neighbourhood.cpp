@@ -51,7 +51,7 @@ Index place_of(const kernels::Neighbourhood& g, Index t, Index s) {
   return std::abs(dy) <= g.reach_y && std::abs(dx) <= g.reach_x ? g.place(dy, dx) : -1;
 }
 
-/// Compares the sums with those over all pairs in double, which are relative to the maximum over the summed terms.
+/// Compares the sums, converted to the scale of the largest term, with sums over all pairs in double.
 template <class T>
 void check_sums(double spread, double tolerance) {
   for (kernels::Neighbourhood g : grids)

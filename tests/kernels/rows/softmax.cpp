@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(attention_rows) {
       Guarded fds(dp, 2);
       kernels::reference::attention_softmax_backward(rule, matrix(p_float), matrix(ds));
       kernels::attention_softmax_backward(rule, matrix(fp), matrix(fds));
-      // The row's weighted sum is at most max |dp| < 6, with a few rounding errors of 6e-8 of it.
+      // The row's weighted sum is at most max |dp| < 6, with a few relative rounding errors of 6e-8.
       require_close("ds", fds, ds, [&](std::size_t i) { return 3e-7 * std::abs(ds[i]) + 3e-6 * p_float[i] + 1e-38; });
     }
 }

@@ -41,8 +41,8 @@ kernels::ExpSums<const T> as_sum(const kernels::KeysAndValues<const T>& key) {
   return {key.k, {}, key.v};
 }
 
-/// Checks sums over all keys at once, key by key, and over two halves that are then joined, for keys of any spread and
-/// size.
+/// Checks sums over all keys at once, key by key, and over two halves that are then joined, for keys of this spread
+/// around `offset`.
 template <class T>
 void check_orders(double spread, double offset, double tolerance) {
   const Index keys = 7, n = 3;

@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(interruptions_leave_no_trace) {
   });
 }
 
-// max_steps may be raised when resuming. Steps 7 and 14 end an epoch.
+// max_steps may be raised when resuming. Steps 7 and 14 end an epoch of seven steps, step 8 one of eight.
 BOOST_AUTO_TEST_CASE(stops_at_max_steps_leave_no_trace) {
   for_variants([](const Workshop& workshop, const Experiment& x, const std::string& whole) {
     Experiment limited = x;

@@ -8,7 +8,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Returns a model of 4 patches of 8 x 8 images.
+/// Returns an experiment whose model classifies the 4 patches of images of 8 x 8 pixels.
 Experiment of_patches(const Workshop& workshop) {
   Experiment x = workshop.experiment();
   x.model.output = "tokens";
@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(overlaps_by_hand) {
   for (const char* piece :
        {"2 scenes\n", "mean IoU       55.00 %", "patches right  71.43 %", "loss           0.5000", "60.00"})
     BOOST_TEST(report.find(piece) != std::string::npos, report);
-  // A class that occurs and is never predicted counts as 0: means of 3 / 6, 2 / 4 and 0 / 1.
+  // A class that occurs and is never predicted counts as 0: the mean is that of 3 / 6, 2 / 4 and 0 / 1.
   evaluation.counts = {3, 1, 0, 1, 2, 0, 1, 0, 0};
   task->conclude(evaluation);
   BOOST_TEST(std::abs(evaluation.score.accuracy() - 1.0 / 3) < 1e-15);

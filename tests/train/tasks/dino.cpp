@@ -59,7 +59,7 @@ struct BegunTask {
 
 BOOST_AUTO_TEST_SUITE(train_dino)
 
-// With the centre subtracted, q is softmax of (2, 0) and (0, 0) over a temperature of 2.
+// The logits minus the centre are (2, 0) and (0, 0); q is the softmax of these values divided by the temperature, 2.
 BOOST_AUTO_TEST_CASE(teaching_by_hand) {
   const Tensor<double> logits(Shape{2, 2}, {3, -1, 1, -1}), center(Shape{2}, {1, -1});
   const Teaching<double> taught = teach(logits.view(), center.view(), 2);
@@ -207,8 +207,8 @@ BOOST_AUTO_TEST_CASE(schedules) {
   BOOST_TEST(rates_of(optim, 7, 2, 10).weight_decay == cosine(0.04, 0.4, 7, 10));
 }
 
-// The teacher's temperature rises in equal steps to its final value in the third epoch, for a warm-up of three; with a
-// warm-up of one epoch or none, it starts there.
+// In a warm-up of two or more epochs, the teacher's temperature rises in equal steps to its final value in the last of
+// these epochs. In a warm-up of one epoch, it has its first value; without a warm-up, it always has its final value.
 BOOST_AUTO_TEST_CASE(temperatures_of_the_teacher) {
   const Workshop workshop;
   Experiment x = dino_experiment(workshop);

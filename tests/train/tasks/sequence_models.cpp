@@ -47,8 +47,8 @@ ModelConfig small_model(const char* task) {
   return model;
 }
 
-/// Returns settings for tasks without a causal form. Sequences are shorter than the context, so they use only part of
-/// each tensor that is sized by it.
+/// Returns settings of mechanisms for tasks that do not need a causal form. Sequences are shorter than the context, so
+/// they use only part of each tensor that is sized by the context.
 const std::vector<Setting>& encoders() {
   static const std::vector<Setting> list{{"softmax"},
                                          {"softmax", {{"causal", "true"}}},

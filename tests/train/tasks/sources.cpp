@@ -18,7 +18,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Logits under fixed weights, and the loss, by which examples are recognised.
+/// An example's logits and loss under fixed weights; they identify the example.
 using Fingerprint = std::vector<double>;
 using Fingerprints = std::vector<Fingerprint>;
 
@@ -207,7 +207,8 @@ BOOST_AUTO_TEST_CASE(evaluated_examples_are_all_the_others_unchanged) {
 }
 
 // A run warns once about sequences longer than the context. Texts have 5 + i^2 mod 19 letters, more than 19 for five i
-// below 24; expressions have more than 3 tokens, the two texts of a pair 64 or more. A text's windows are not truncated.
+// below 24; expressions have more than 3 tokens, the two texts of a pair 64 or more. A text's windows are not
+// truncated.
 BOOST_AUTO_TEST_CASE(truncated_sequences_are_reported_once) {
   const std::map<std::string, std::pair<Index, std::string>> expected{
       {"documents", {19, "5 of 24"}}, {"listops", {3, "24 of 24"}}, {"pairs", {63, "48 of 48"}}, {"text", {20, ""}}};

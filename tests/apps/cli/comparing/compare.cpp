@@ -17,7 +17,8 @@ using namespace heed::test;
 namespace {
 
 struct Comparing : Workshop {
-  /// Creates a run of two epochs, all with the same curves; a finished one has the given test accuracy.
+  /// Creates a run of two epochs. The curves are the same for all runs; a finished run also has the given test
+  /// accuracy.
   std::string make(const std::string& name, double accuracy, Index seed, double lr, bool finished = true) const {
     Experiment x = experiment();
     x.train.seed = seed;
@@ -98,7 +99,7 @@ BOOST_AUTO_TEST_CASE(pairs_are_runs_of_the_same_seed) {
 }
 
 // Every figure is computed by hand. If two epochs share the best accuracy, the first one counts, and its loss is shown.
-// An epoch of 112 images took 1, 4 and 2 seconds.
+// The three epochs of 112 images took 1, 4 and 2 s.
 BOOST_AUTO_TEST_CASE(figures_are_those_of_the_rows) {
   const std::string run = make("run", 0.5, 1, 1e-3);
   write_file(run + "/metrics.csv",
@@ -215,8 +216,8 @@ BOOST_AUTO_TEST_CASE(arms_of_one_name_are_named_by_their_directories) {
   check_contains(output_of({"compare", first, again}), {"the runs have the same configuration except for seeds\n"});
 }
 
-// The runs of an arm have the same data, at any path. A run without a record is assumed to have the data of the other
-// runs if these all have the same.
+// The runs of an arm have the same data, at any path. A run without a record of its data is assumed to have the data of
+// the other runs if they all have the same data.
 BOOST_AUTO_TEST_CASE(other_data_are_another_arm) {
   const auto run_on = [&](const std::string& name, Index seed, const std::string& path,
                           const std::map<std::string, std::string>& files, const std::string& validation) {
@@ -300,8 +301,8 @@ BOOST_AUTO_TEST_CASE(curves_of_runs_of_different_lengths) {
   BOOST_TEST(std::ranges::count(line.substr(0, line.find("fill")), 'L') == 1);
 }
 
-// Three seeds that agree: with 100 images s^2 is p (1 - p) / 100 for the mean p of both arms, and h = 2.776445 s
-// sqrt(2/3). A loss has no such bound.
+// The seeds of an arm have equal accuracies. With 100 images, s^2 is p (1 - p) / 100 for the mean p of both arms, and
+// the half-width is 2.776445 s sqrt(2/3). For a loss, s has no lower bound.
 BOOST_AUTO_TEST_CASE(test_images_bound_every_accuracy) {
   for (const Index seed : {1, 2, 3})
     for (const auto& [name, accuracy] : {std::pair("a", 0.5), {"b", 0.75}, {"c", 1.0}})

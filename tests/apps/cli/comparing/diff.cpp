@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(integers) {
     return *this / name;
   };
   different({labels("a", {3, 4}), labels("b", {3, 5})}, {"first labels at [1]"});
-  // A double cannot hold larger odd integers.
+  // A double cannot represent odd integers above 2^53.
   const std::string large = labels("large", {1, (1l << 53) + 1});
   check_refusal({"diff", large, labels("even", {1, 1l << 53})},
                 {"/large: tensor 'labels': cannot compare the integer 9007199254740993; expected at most 2^53"});
@@ -214,7 +214,7 @@ BOOST_AUTO_TEST_CASE(runs) {
   different({*this / "a", *this / "b" + "/last.safetensors"}, {"first "});
 }
 
-/// Hand-written runs of two steps, of which the second ends the only epoch.
+/// Hand-written runs of two steps; the second step ends the only epoch.
 struct DiffingRuns : Diffing {
   const std::string metrics =
       "kind,epoch,step,loss,accuracy,lr,images_per_s\nstep,1,1,2.5,,0.001,\ntrain,1,2,1.5,0.5,0.002,56\n"
@@ -356,7 +356,7 @@ BOOST_FIXTURE_TEST_CASE(steps_of_files_that_differ, Diffing) {
   different({first, second}, {"first, step 1\n", "second, step 2\n"});
 }
 
-// Rows 0 to 2 are larger by one part in a hundred; row 3 is doubled.
+// In B, rows 0 to 2 are larger than in A by one part in a hundred, and row 3 is twice as large.
 BOOST_FIXTURE_TEST_CASE(a_mistake_is_beyond_the_tolerance, Diffing) {
   Values wrong = drawn(1.01);
   for (std::size_t i = 18; i < 24; ++i) wrong[i] = 2 * drawn()[i];

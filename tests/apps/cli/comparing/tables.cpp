@@ -96,7 +96,7 @@ std::vector<std::string> fields_of(const std::string& line) {
   return fields;
 }
 
-// Sums of three values in different orders differ by rounding.
+/// Checks a printed value up to rounding: a sum of three values depends on their order.
 void check_near(const std::string& found, double expected, const std::string& what) {
   BOOST_TEST_REQUIRE(!found.empty(), what);
   BOOST_TEST(std::abs(std::stod(found) - expected) <= 1e-12 * std::max(1.0, std::abs(expected)),

@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(tables_of_a_verdict) {
   BOOST_TEST(std::abs(d.at("sd").number() - 0.01) < 1e-12);
 }
 
-// All seeds have equal values: s is sqrt(0.895 * 0.105 / images), not 0.
+// All seeds of an arm have the same value. With a number of images, s is sqrt(0.895 * 0.105 / images), not 0.
 BOOST_AUTO_TEST_CASE(images_set_a_floor) {
   std::string rows = "claim,arm,seed,value\n";
   for (const int seed : {1, 2, 3}) rows += fmt::format("one,a,{0},0.9\none,b,{0},0.89\n", seed);
@@ -269,14 +269,15 @@ BOOST_AUTO_TEST_CASE(further_seeds_that_would_decide) {
   BOOST_TEST(json(with("20")).at("further_seeds").dump() == "[4,5,6,7,8,9]");
   BOOST_TEST(json(with("8")).at("further_seeds").dump() == "[]");
   check_contains(text({"--better", "a", "b", "--seeds", "4"}), {"1 further seed in each arm would decide"});
-  BOOST_TEST(text({"--better", "a", "c", "--seeds", "4"}).find("further") == std::string::npos);  // it holds already
+  BOOST_TEST(text({"--better", "a", "c", "--seeds", "4"}).find("further") == std::string::npos);  // already holds
   // A part that holds does not change the number of seeds that an undecided part needs.
   BOOST_TEST(json({"--better", "a", "c", "a", "b", "--seeds", "9"}).at("further_seeds").dump() == "[4]");
   refuse({"--better", "a", "b", "--seeds", "4", "--run"}, {"--run adds seeds to a sweep", "claims.csv"});
-  // Four arms of n seeds have 4 (n - 1) degrees of freedom and h = t 0.01 sqrt(4 / n): 0.0218 for 4, 0.0190 for 5.
+  // Four arms of n seeds have 4 (n - 1) degrees of freedom and h = t 0.01 sqrt(4 / n), which is 0.0218 for n = 4 and
+  // 0.0190 for n = 5.
   BOOST_TEST(json({"--more", "b", "d", "a", "c", "--by", "0.02", "--seeds", "9"}).at("further_seeds").dump() ==
              "[4,5]");
-  // Further seeds follow the largest seed, not the number of seeds.
+  // Further seeds begin after the largest seed, here 14, not after the number of seeds, 3.
   const std::array<int, 3> seeds{2, 11, 14};
   write("claim,arm,seed,value\n" + arm("a", 0.91, "one", seeds) + arm("b", 0.89, "one", seeds));
   BOOST_TEST(json(with("20")).at("further_seeds").dump() == "[15,16,17,18,19,20]");
@@ -334,7 +335,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_judged) {
   refuse({"--more", "a", "b"}, {"--more expects four arms"});
   refuse({"--better", "a", "a"}, {"'a better than a'", "'a' is compared with itself"});
   refuse({"--more", "a", "a", "b", "c"}, {"'a' is compared with itself"});
-  // Both differences share runs.
+  // An arm is in both differences.
   refuse({"--more", "a", "b", "c", "b"}, {"'b' cancels, since it is in both differences; expected --better a c"});
   refuse({"--more", "a", "b", "a", "c"}, {"'a' cancels, since it is in both differences; expected --better c b"});
   refuse({"--more", "a", "b", "a", "b"}, {"the two differences are the same"});

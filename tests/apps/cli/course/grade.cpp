@@ -152,9 +152,7 @@ BOOST_FIXTURE_TEST_CASE(python_submissions, Classroom) {
   BOOST_TEST(json.at("marks").number() == 2);
 }
 
-// Functions that are wrong for one argument in three are detected, each for a different argument; a single call would
-// detect at most one of them. Access to a caller's frame, or to code that is not in the submitted text, is refused and
-// flagged.
+// Access to a caller's frame, or to code that is not in the submitted text, is refused and flagged.
 BOOST_FIXTURE_TEST_CASE(python_without_frames, Classroom) {
   const std::string right = "def twice(x): return x + x\n";
   const std::pair<const char*, const char*> ways[] = {
@@ -193,6 +191,8 @@ BOOST_FIXTURE_TEST_CASE(python_without_frames, Classroom) {
   BOOST_TEST(flags["honest"] == "");
 }
 
+// Three submissions are each wrong for a different one of three arguments, and all are detected; a single call would
+// detect at most one of them.
 BOOST_FIXTURE_TEST_CASE(all_calls_must_be_right, Classroom) {
   write(directory / "labs/double/judge.py",
         "def draw_twice(random): return [random.choice((0, 1, 2))]\n"
@@ -343,8 +343,8 @@ BOOST_FIXTURE_TEST_CASE(flags_of_copies, Classroom) {
   BOOST_TEST(rows["a"] == rows["b"]);
 }
 
-// Flags are computed for each lab separately: copies among its submissions, and words that the file handed out for it
-// lacks.
+// Flags are computed for each lab separately: copies among the lab's submissions, and suspicious words that are not in
+// the file handed out for it.
 BOOST_FIXTURE_TEST_CASE(flags_of_each_lab, Classroom) {
   add_lab("later", read_file(directory / "labs/double/judge.py"), read_file(directory / "labs/double/calls.py"));
   write(directory / "labs/later/later.py", "import sys\n");
@@ -442,7 +442,7 @@ BOOST_FIXTURE_TEST_CASE(a_run_goes_on, Classroom) {
   check_contains(run.err, {"[2/2]"});
   grade({"--seed", "5"});
   check_contains(run.err, {"2 of 2 submissions are already graded"});
-  // Tables whose names differ only after a point share no files.
+  // Tables whose names differ only after a dot have separate files.
   const std::string week = directory / "out/marks.week2";
   BOOST_TEST(heed_with({"grade", directory / "in", "-o", week, "--labs", directory / "labs"}).status == 0);
   for (const char* const ending : {"", ".feedback", ".gradebook.csv", ".summary.txt"})

@@ -326,8 +326,8 @@ BOOST_FIXTURE_TEST_CASE(copies_in_cpp, Course) {
                   "\neve,word,0,1,refused,output 0/1,\n"});
 }
 
-// Besides the line handed out, submissions consist of statements of five tokens each. Of 20 statements, b shares 18
-// with a and 19 with c, which shares 17 with a: 90, 95 and 85 %. Equal submissions are flagged from 40 tokens on.
+// Besides the line handed out, submissions consist of statements of five tokens each. Out of 20 statements, a and b
+// share 18, b and c 19, and a and c 17: 90, 95 and 85 %. Equal submissions are flagged if they have at least 40 tokens.
 BOOST_FIXTURE_TEST_CASE(similarity_by_hand, Course) {
   const std::string handed_out = "def f(x): return x\n";
   write("labs/sim/lab.toml",
@@ -708,7 +708,7 @@ BOOST_FIXTURE_TEST_CASE(common_factors_of_wrong_numbers, Course) {
                works[i].first);
 }
 
-// Cells beyond the header, and rows without a mark, are unchanged.
+// Cells in columns without a heading, and rows without a mark, are unchanged.
 BOOST_FIXTURE_TEST_CASE(other_cells_of_rosters, Class) {
   write("roster.csv", "Name,alpha\nann,1,seen\ncid,2\ndan\neve,4,,x\n");
   grade({"--roster", directory / "roster.csv"});

@@ -1,5 +1,5 @@
-// Labs as students use them. A solution gets full marks and a stub none: for one lab here, for all in tests/labs.sh;
-// for personal labs with three identities, or with HEED_LABS=all with two hundred.
+// Labs as students use them. A solution gets full marks and a stub gets none. This is tested here for one lab, in
+// tests/labs.sh for all, and for personal labs with three identities, or two hundred if HEED_LABS=all.
 #include "support/cli.h"
 #include "support/command.h"
 
@@ -233,7 +233,8 @@ BOOST_FIXTURE_TEST_CASE(personal_labs_can_be_solved, Submissions, *boost::unit_t
     hand_in(student, "own-bugs.h",
             header_of(definition_of(student, PersonalTask::repair), "my_mechanism", bugs_of(student)));
   }
-  // Stubs get no marks. Another student's solution gets none either, except for its cost if that is the same.
+  // Stubs get no marks. Another student's solution gets none either, except for its cost if both students' mechanisms
+  // have the same cost.
   hand_in("stub", "own-mechanism.h", stub_of(definition_of("stub", PersonalTask::write), "my_mechanism"));
   const Definition repair = definition_of("stub", PersonalTask::repair);
   hand_in("stub", "own-bugs.h", header_of(repair, "my_mechanism", bugs_of("stub")));

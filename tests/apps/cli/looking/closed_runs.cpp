@@ -211,7 +211,7 @@ BOOST_FIXTURE_TEST_CASE(test_images_stay_the_same, ThreeGreys) {
     for (int i = 0; i < 8; ++i) write_image(fmt::format("{}/{}/{}.png", other, name, i), level(7 + i));
   check_contains(output_of({"eval", run, "--path", other}), {"24 images"});
   check_refusal({"eval", run, "--path", other, "--split", "train"}, {other + ": has test images only; "});
-  // If it has a directory train/, only the images in train/ are evaluated.
+  // If the directory of --path has a subdirectory train/, only the images in train/ are evaluated.
   const std::string parts = directory / "parts";
   fs::create_directory(parts);
   for (const char* part : {"train", "val"}) fs::copy(other, parts + "/" + part, fs::copy_options::recursive);

@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(numbers_are_those_of_the_weights) {
                               100 * *epoch.validation_accuracy)});
 }
 
-// Labels and pixels of each part are taken from heed features; another test compares them with the files.
+// Labels and pixels of each part are taken from heed features, which features.cpp compares with the files.
 BOOST_AUTO_TEST_CASE(every_part_is_judged_by_the_chosen_weights) {
   output_of({"train", write_experiment(*this, x), "--run", run_directory});
   const std::string file = *this / "pixels.safetensors";

@@ -117,8 +117,8 @@ BOOST_FIXTURE_TEST_CASE(files, TrainedRun) {
   BOOST_TEST((read_file(copy) == read_file(last)));
 }
 
-// Each image of the files is in one part, in the order of the file. The last columns are the classifier's inputs; the
-// columns before them are the inputs in a model that ends after its first block. 1e-4 is above the rounding error of
+// Each image of the files is in one part, in the order of the file. The last 16 columns are the classifier's inputs;
+// the 16 before them would be its inputs if the model ended after the first block. 1e-4 is above the rounding error of
 // floats.
 BOOST_FIXTURE_TEST_CASE(each_row_is_of_its_image, TrainedRun) {
   const WorkshopImages all(*this, "train"), test(*this, "t10k");
@@ -246,7 +246,8 @@ BOOST_FIXTURE_TEST_CASE(a_linear_classifier_is_that_of_the_features, TrainedRun)
   }
 }
 
-// If a class has exactly as many images as shots, only their order is random. Validation images are never among them.
+// --shots N takes N training images of each class, and no validation images. If a class has exactly N training images,
+// only their order is random.
 BOOST_FIXTURE_TEST_CASE(shots_are_training_images, TrainedRun) {
   const auto of_class = [](const Features<float>& set) {
     std::vector<Index> counts(10);
@@ -280,11 +281,12 @@ BOOST_FIXTURE_TEST_CASE(shots_are_training_images, TrainedRun) {
       right += std::max_element(row, row + 10) - row == test.labels[static_cast<std::size_t>(i)];
     }
     const double accuracy = 100 * right / 30;
-    // Printed: mean, deviation, number of seeds, and the accuracy of each, to 0.005.
+    // With one seed, only its accuracy is printed, rounded by at most 0.005.
     for (const double number : accuracies(joined_words({"18", "--seeds", "1"}, all)))
       BOOST_TEST(std::abs(number - accuracy) < 0.006);
   }
-  // Four seeds have different accuracies. They are printed to 0.005, so their deviation may be off by 0.01.
+  // For four seeds, the mean, the deviation, the number of seeds and each accuracy are printed. Values are rounded by
+  // at most 0.005, so a deviation computed from printed accuracies may be off by 0.01.
   const std::vector<double> few = accuracies({"1", "--seeds", "4"}), one = accuracies({"1", "--seeds", "1"});
   BOOST_REQUIRE(few.size() == 7U);
   BOOST_TEST(few[2] == 4);

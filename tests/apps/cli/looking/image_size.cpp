@@ -60,7 +60,7 @@ struct TrainedAt8 : Workshop {
     return to;
   }
 
-  /// Checks that evaluation at `image` equals that of a model whose tensors have this size.
+  /// Checks that evaluation at `image` gives the results of a model trained at this size, with the given positions.
   void check_at(Sides image, const Tensor<float>& positions) const {
     const std::string expected = output_of({"eval", at(image, positions), "--set", "data.resize=true"});
     check_contains(expected, {"30 images", "top-1 accuracy"});

@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(prefixes_are_removed_and_networks_chosen) {
   check_contains(heed_with({"predict", "--weights", both + ":other", "--model", "auto", given.image}).err,
                  {"no tensor name begins with 'other.'"});
 
-  // All tensor names of a network have a prefix that heed does not know.
+  // All tensor names of a network have an unknown prefix.
   given.write("tower.", wrapped);
   check_refusal({"predict", "--weights", wrapped, "--model", "auto", given.image},
                 {"contains a network with a prefix, 'tower.'; " + wrapped + ":tower selects it"});
@@ -224,7 +224,8 @@ BOOST_AUTO_TEST_CASE(contradictory_tensors_are_named) {
                 {"without class token or registers"});
 }
 
-// Files truncated at every tensor, with a changed header or in a different format give one line that names the file.
+// A file that is truncated at any tensor, has a changed header, or is in a different format gives one line that names
+// it.
 BOOST_AUTO_TEST_CASE(damaged_files_are_refused) {
   const Downloaded given;
   const std::string whole = read_file(given.weights), file = given / "damaged.safetensors", out = given / "out";

@@ -453,7 +453,7 @@ BOOST_AUTO_TEST_CASE(limits_and_kernels) {
   }
 }
 
-// Shares of all parts of a pass over long rows, in whole percents; no line if a part was not measured.
+// Shares of all parts of a pass over long rows, in whole percents. No line is printed if a part was not measured.
 BOOST_AUTO_TEST_CASE(shares_of_long_rows) {
   const nlohmann::json all = json_of(quick_with({"--only", "kernels", "--match", "4096 tokens"})).at("long_rows");
   BOOST_TEST_REQUIRE(all.size() == 2u);
@@ -521,8 +521,8 @@ BOOST_AUTO_TEST_CASE(times_and_what_is_predicted_of_them) {
   BOOST_TEST(number(json.at("infer"), "img_s") > number(json.at("train"), "img_s"));
 }
 
-// Each model is measured in a separate process, so its peak memory excludes the suite's, which fills three times the
-// largest cache; with one thread it is below 60 MB.
+// Each model is measured in a separate process, so its peak memory, below 60 MB with one thread, excludes that of the
+// suite, which fills three times the largest cache.
 BOOST_AUTO_TEST_CASE(models) {
   const nlohmann::json json = json_of(quick_with({"--only", "models", "--match", "vit-micro sima"}));
   BOOST_TEST(json.at("kernels").empty());
@@ -536,7 +536,7 @@ BOOST_AUTO_TEST_CASE(models) {
   }
   BOOST_TEST(json["models"][0].at("mode") == "train");
   BOOST_TEST(number(json["models"][0].at("profile_ms").at("linear"), "backward") > 0);
-  // At the limit, a forward pass takes two operations per product at the rate of gemm, and a training step six.
+  // The limit is the rate of gemm: a forward pass has two operations per multiplication, and a training step has six.
   const double products = nlohmann::json::parse(
       output_of({"cost", "models/vit-micro.toml", "--attention", "sima", "--json"}))["models"][0]["total"]["mul"];
   double gemm = 0;  // in 1e9 operations per second

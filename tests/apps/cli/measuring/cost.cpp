@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(all_operations_of_vit_micro_by_hand) {
   const nlohmann::json json = cost_json({"models/vit-micro.toml", "--convention", "all"});
   const Index rows = H * N, pairs = rows * N, norms = 2 * L * N + 1;
   const Index products = P * pixels * D + L * (4 * N * D * D + 2 * pairs * d + 2 * N * D * F) + D * classes;
-  // Norms multiply three times, softmax scales its scores, gelu multiplies three times.
+  // Norms and gelu multiply three times per element, and softmax scales each score.
   BOOST_TEST(total(json, "mul") == products + norms * 3 * D + L * (pairs + 3 * N * F));
   const Index linear_outputs = P * D + L * (5 * N * D + N * F) + classes;  // the bias of each takes one add
   const Index linear_adds = P * pixels * D + L * (4 * N * D * D + 2 * N * D * F) + D * classes - linear_outputs;
@@ -102,7 +102,8 @@ BOOST_AUTO_TEST_CASE(all_operations_of_vit_micro_by_hand) {
   BOOST_TEST(total(json, "log") == 0);
 }
 
-// Shu et al. 2021, Table 1, to its printed digits, except for the 2.38 G additions: 2 x 1.25 - 0.12.
+// The figures of Shu et al. 2021, Table 1, to its printed digits. Its 2.38 G additions, 2 x 1.25 - 0.12, are an
+// exception: they were computed from rounded figures.
 BOOST_AUTO_TEST_CASE(figures_of_the_adder_paper) {
   const nlohmann::json mul = cost_json({"models/deit-tiny.toml"}), adder = cost_json({"models/deit-tiny-adder.toml"});
   const auto hundredths = [](const nlohmann::json& json, const char* kind) {
@@ -172,8 +173,8 @@ BOOST_AUTO_TEST_CASE(published_figures) {
     BOOST_TEST(papers.output.find(piece) != std::string::npos, piece << " is not in\n" << papers.output);
 }
 
-// SimA's orders cost the same for equal numbers of tokens and channels per head, here N = 16 and d = 16 without a class
-// token: 2 N^2 d and 2 N d^2 per head.
+// SimA's two orders of multiplication cost the same for equal numbers of tokens and channels per head, here N = 16 and
+// d = 16 without a class token: 2 N^2 d and 2 N d^2 per head.
 BOOST_AUTO_TEST_CASE(growth) {
   const std::string csv = cost({"models/vit-micro.toml", "--set", "model.pool=mean", "--attention",
                                 "sima:order=qk_first,sima:order=kv_first", "--scale", "tokens=16..64"});

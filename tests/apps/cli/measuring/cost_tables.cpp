@@ -82,7 +82,7 @@ struct Printed {
   }
 };
 
-/// Multiplications cost 3 pJ, exps 10 pJ and divisions 20 pJ; numbers have two bytes, and reading a byte costs 100 pJ.
+/// Multiplications cost 3 pJ, exps 10 pJ and divisions 20 pJ; numbers have two bytes, and moving a byte costs 100 pJ.
 struct Costs : TemporaryDirectory {
   std::string energy = *this / "mine.toml", machine = *this / "bench.json";
   Sizes sizes;
@@ -399,7 +399,7 @@ BOOST_AUTO_TEST_CASE(predicted_times_of_layers) {
       BOOST_TEST(layer["backward_ms"].get<double>() == 2 * batch * ms(s.qkv() / s.L),
                  boost::test_tools::tolerance(1e-9));
     }
-  // An example is a sequence of 128 tokens, or a pair of sequences of 256 tokens.
+  // An example is a sequence of 128 tokens, or a pair of sequences of 256 tokens each.
   const std::vector<std::string> one{"models/text-micro.toml"},
       pair{"models/sequence-micro.toml", "--set", "model.task=pair"};
   for (const auto& [model, tokens] : {std::pair{one, 128}, {pair, 512}}) {

@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(what_needs_blas_says_that_memory_is_lacking) {
 #endif
 }
 
-// Several mechanisms are measured in separate processes, which report the same error.
+// Two mechanisms are measured in separate processes; the error is the same as for one mechanism.
 BOOST_AUTO_TEST_CASE(measurements_that_memory_is_too_small_for_say_so) {
   for (const std::string mechanisms : {"sima", "sima softmax"}) {
     const CommandResult result = run_command("ulimit -d 100000 && " + heed_program() + " scaling " + mechanisms +

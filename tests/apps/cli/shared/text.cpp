@@ -11,7 +11,7 @@ using namespace heed;
 
 BOOST_AUTO_TEST_SUITE(cli_text)
 
-// Below, at and above the values at which another digit or prefix begins.
+// Numbers below, at and above those at which another digit or prefix begins.
 BOOST_AUTO_TEST_CASE(numbers_have_their_digits_and_units) {
   for (const auto& [value, text] : {std::pair(0.0, "0"),
                                     {7.0, "7"},

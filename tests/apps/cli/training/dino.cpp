@@ -88,8 +88,8 @@ BOOST_AUTO_TEST_CASE(probe_of_the_loss) {
   BOOST_TEST(!std::filesystem::exists(out));
 }
 
-// The head has one hidden value, gelu(gelu(x)). Its product with the weights is divided by its length, so the value
-// itself cancels: the output is constant, and grad.x is 0.
+// The head has one hidden value, h = gelu(gelu(x)). The vector h (3, 4) is divided by its length, so h cancels: the
+// output is constant, and grad.x is 0.
 BOOST_AUTO_TEST_CASE(probe_of_the_head) {
   const TemporaryDirectory directory;
   const std::string in = directory / "in", out = directory / "out";

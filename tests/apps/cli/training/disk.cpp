@@ -44,7 +44,7 @@ void check_refused(const CommandResult& result, const std::string& piece) {
   BOOST_TEST(is_line_with(result.errors, piece), result.errors);
 }
 
-// In double quotes, since run_with_mounts() adds single ones.
+/// The program's path in double quotes, since run_with_mounts() adds single quotes.
 const std::string heed_itself = '"' + program() + '"';
 
 }  // namespace

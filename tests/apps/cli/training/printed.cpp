@@ -44,8 +44,9 @@ BOOST_AUTO_TEST_CASE(a_run_begins_and_ends_with_its_numbers) {
     check_contains(printed, {" " + fmt::format(fmt::runtime(command), directory)});
   BOOST_TEST(printed.find("generate") == std::string::npos);
   BOOST_TEST(printed.find("--knn") == std::string::npos);
-  // Multiply-adds of an image: embedding 1024, twice 5 (768 + 256 + 768) + 800 in a block, head 160: 20704 forward, and
-  // twice that backward without the gradient of the pixels: 61088 in all. At 3.7 + 0.9 pJ they take 281.0 nJ.
+  // Multiply-adds of an image: embedding 1024, two blocks of 5 (768 + 256 + 768) + 800 each, head 160: 20704 forward.
+  // The backward pass has twice as many, less 1024 for the gradient of the pixels: 61088 in all. At 3.7 + 0.9 pJ each
+  // they take 281.0 nJ.
   check_contains(line,
                  {" 122.2 kFLOP per training image; ", " 281.0 nJ per training image by the table (float32, 45 nm); "});
 }
@@ -229,7 +230,7 @@ BOOST_AUTO_TEST_CASE(generated_examples_are_counted) {
              lists + ": 1,200 expressions to train on, 3 to validate, 5 to test\n");
   BOOST_TEST(output_of({"pairs", "--out", pairs, "--train", "4", "--valid", "6", "--test", "8"}) ==
              pairs + ": 4 pairs to train on, 6 to validate, 8 to test\n");
-  // One file has a heading; each part has its own number of lines.
+  // Either all files of a directory have a heading line or none has. Each part has its own number of examples.
   for (const auto& [directory, counts] : {std::pair(lists, std::vector<std::size_t>{1200, 3, 5}), {pairs, {4, 6, 8}}}) {
     std::vector<std::size_t> lines;
     for (const auto& entry : std::filesystem::directory_iterator(directory))

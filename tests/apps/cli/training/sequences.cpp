@@ -87,7 +87,8 @@ BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
                                "--threads", "2"}));
   BOOST_TEST(one != output_of({"generate", path("run"), "--prompt", "the c", "--tokens", "60", "--seed", "2"}));
   BOOST_TEST(output_of({"generate", path("run"), "--tokens", "5"}).size() == 5u);
-  // Temperature 0 or one candidate gives the most likely token, whatever the seed; two candidates are fewer than 256.
+  // Temperature 0 or one candidate gives the most likely token, whatever the seed. The text drawn from two candidates
+  // differs from that drawn from all 256.
   const auto drawn = [&](std::vector<std::string> options) {
     options.insert(options.begin(), {"generate", path("run"), "--prompt", "the c", "--tokens", "60"});
     return output_of(options);
@@ -449,7 +450,8 @@ BOOST_FIXTURE_TEST_CASE(made_data_are_learned_from, SmallText) {
   train("experiments/pairs-micro.toml", "pairs", "sima");
   check_contains(output_of({"eval", path("pairs-sima")}), {"8 pairs"});
 
-  // Maps of sequences of different lengths differ in size; each inverted matrix is judged separately.
+  // Maps of sequences of different lengths differ in size, so they have no common spectrum. heed residual examines each
+  // inverted matrix separately.
   check_refusal({"spectrum", path("listops-softmax")}, {"blocks.0.attn: ", "expected examples of equal length"});
   check_refusal({"spectrum", path("listops-softmax"), "--set", "train.batch=1"},
                 {"blocks.0.attn: maps of ", " have no common spectrum; expected examples of equal length"});

@@ -55,7 +55,7 @@ struct Sweeping : Workshop {
       }
   }
 
-  /// Returns the number in a run's last row of a kind.
+  /// Returns the number in a column of the last row of this kind in a run's metrics.csv.
   static double in_metrics(const std::string& directory, const std::string& kind, std::size_t column) {
     std::string found;
     for (const std::string& row : metrics_of(directory))
@@ -308,7 +308,7 @@ BOOST_AUTO_TEST_CASE(cells_of_other_data_are_refused_or_repeated) {
   check_contains(output_of(arguments({"--dry-run", "--seeds", "3"})), {"6 cells, 2 to train"});
   check_contains(sweep({"--seeds", "3", "--set", "data.path=" + away}).err, {"6 cells, 4 done", "[2/2] "});
 
-  // The data of one cell differed.
+  // One cell was trained on different data.
   const RunPaths paths(cell("softmax", 2));
   DataRecord record = *read_data_record(paths);
   record.recorded.files["t10k-labels-idx1-ubyte"] = "0-1";

@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(hidden_answers) {
   BOOST_TEST(says(hidden(10.0), 9.98) == "wrong");
   BOOST_TEST(says(hidden(9.98), 10.0) == "wrong");
   BOOST_TEST(says(hidden(9.99), 10.1) == "wrong");
-  BOOST_TEST(says(hidden(9.996), 10.1) == "right");  // 9.996 is 10.0
+  BOOST_TEST(says(hidden(9.996), 10.1) == "right");  // 9.996 is 10.0 to three digits
   BOOST_TEST(says(hidden(1.0, 1), 0.9) == "right");
   BOOST_TEST(says(hidden(0.9, 1), 1.0) == "right");
   BOOST_TEST(says(hidden(0.9, 1), 2.0) == "wrong");
