@@ -48,7 +48,7 @@ struct WrongUnderACondition : MechanismBase<WrongUnderACondition> {
   Cost cost(const AttentionShape&) const override { return {}; }
 };
 
-/// Returns true if gradcheck finds the gradient right in all cases of a mechanism.
+/// Returns true if gradcheck finds the gradient right in all cases of the mechanism that is wrong under `condition`.
 bool right_if(WrongUnderACondition::Condition condition) {
   WrongUnderACondition::condition = condition;
   CheckCases cases;

@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(at_most_twenty_elements_are_listed) {
   BOOST_TEST(text.find("\n  row 3, column 2 ") == text.npos, text);
 }
 
-// A surrogate gradient is not compared with anything, so it may be wrong, but is not said to be right.
+// A surrogate gradient is not compared with the derivative, so it may be reported as wrong, but not as right.
 BOOST_AUTO_TEST_CASE(a_surrogate_gradient_is_not_called_right) {
   CheckRow x = invented("op", "x", right_numbers), y = invented("op", "y", {1, 2, 3, 4, 5, 9});
   x.note = y.note = "derivative of something else";

@@ -68,8 +68,8 @@ using namespace heed::test;
 
 namespace {
 
-/// Observer that counts this thread's calls in steps after the second: from the end of one step to the end of the next,
-/// including batches, in all epochs.
+/// Observer that counts this thread's allocation calls after the second step, from the end of one step to the end of
+/// the next step of the same epoch, including the calls for its batch.
 class Watch : public TrainObserver {
  public:
   void step(const StepReport& report) override {

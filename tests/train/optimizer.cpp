@@ -12,7 +12,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Returns a list of a matrix with weight decay, longer than one thread's range, a vector without decay, and a buffer.
+/// Returns a list of a matrix [rows, 7] with weight decay, a vector without decay, and a buffer.
 ParameterList list_of(Index rows) {
   ParameterList list;
   list.add({"weight", {rows, 7}, Initial::normal(0.5)});

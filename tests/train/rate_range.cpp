@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(a_test_ends_at_four_times_the_minimum) {
 }
 
 // A minimum at step 20 is 0.775 below the mean of the first ten losses. Scatter in 28 of the first 50 steps counts: its
-// root mean square is 2.2, and the bound 1.8. Later scatter does not.
+// root mean square is 2.2, so the minimum would have to be at least 1.8 below. Later scatter does not count.
 BOOST_AUTO_TEST_CASE(the_scatter_of_the_first_half_counts_after_the_minimum) {
   BOOST_TEST(!advice({}));
   BOOST_TEST(!advice(scattered(20, 22, 50)));
@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(the_scatter_of_the_first_half_counts_after_the_minimum) {
 BOOST_AUTO_TEST_CASE(the_scatter_up_to_a_late_minimum_counts) {
   std::vector<RatePoint> late = scattered(99, 50, 100);
   for (RatePoint& point : late) point.loss = point.smoothed + 4 * (point.loss - point.smoothed);
-  BOOST_TEST(!advice(late));  // the root mean square is 8.5, and the bound 6.8
+  BOOST_TEST(!advice(late));  // root mean square 8.5: at least 6.8 below
   BOOST_TEST(advice(scattered(99, 100, 100)).has_value());
 }
 

@@ -64,7 +64,7 @@ async function program(page, base) {
     });
 }
 
-/** Returns the output of `heed eval` for a run directory and the page's test images. */
+/** Returns the top-1 accuracy, in percent, that `heed eval` prints for a run directory and the page's test images. */
 function evaluated(run, ...more) {
   const text = said("eval", run, "--path", join(site, "images/mnist"), ...more);
   return Number(/top-1 accuracy ([\d.]+) %/.exec(text)[1]);

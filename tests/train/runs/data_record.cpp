@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(the_same_data_have_the_same_hash) {
     BOOST_TEST(hashes.insert(data_hash(other)).second, difference);
   };
   const auto& [classes, files, test] = std::tie(data.recorded.classes, data.recorded.files, data.recorded.test);
-  check("2 renamed (b to a, a to b)", {{"a", "2"}, {"b", "1"}}, classes, test);  // exchanged, to correct labels
+  check("2 renamed (b to a, a to b)", {{"a", "2"}, {"b", "1"}}, classes, test);  // as if to correct labels
   check("1 added (c)", {{"a", "1"}, {"b", "2"}, {"c", "3"}}, classes, test);
   check("1 renamed (b to c)", {{"a", "1"}, {"c", "2"}}, classes, test);
   check("2 removed (a, b)", {}, classes, test);

@@ -367,7 +367,7 @@ BOOST_FIXTURE_TEST_CASE(a_mistake_is_beyond_the_tolerance, Diffing) {
             {"x: 6 of 24 elements differ\n", "  right  for rows 0 to 2; wrong for row 3\n"});
 }
 
-// Neither axis is long, but the tensor has too many elements.
+// Neither axis is long, but the tensor has too many elements for a description of the difference.
 BOOST_FIXTURE_TEST_CASE(many_elements_are_not_examined, Diffing) {
   const auto with = [&](Index rows) {
     const Values ones(static_cast<std::size_t>(rows * 512), 1.0), twos(ones.size(), 2.0);

@@ -483,7 +483,8 @@ BOOST_FIXTURE_TEST_CASE(a_changed_value_is_another_lab, Course) {
   check_contains(grade().err, {"[1/1] ann cost: 0 of 1 marks"});
 }
 
-// The identity is in the record of a graded submission, between checksums.
+// The record of a graded submission contains the student's identity: the one in the roster or, without a unique match,
+// the student's name.
 BOOST_FIXTURE_TEST_CASE(identities_of_rosters, Class) {
   std::filesystem::remove_all(directory / "in");
   const struct {

@@ -56,7 +56,8 @@ double gradient_bytes_of(const Experiment& x) {
   return sizeof(float) * static_cast<double>(Gradients<float>(Parameters<float>(make_model(x)->parameters())).size());
 }
 
-/// Returns the lines of a table below the line that starts with `title`, cut at runs of spaces, without units.
+/// Returns the numbers of a table by line, below the line that starts with `title`, without units. Columns are
+/// separated by two or more spaces.
 [[maybe_unused]] std::vector<std::vector<double>> numbers_below(const std::string& text, const std::string& title) {
   std::vector<std::vector<double>> rows;
   std::istringstream lines(text.substr(text.find("\n" + title) + 1));

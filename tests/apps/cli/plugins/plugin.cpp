@@ -26,9 +26,9 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-/// Returns the page's header. An environment variable makes it throw when loaded or when created. It is followed by the
-/// same mechanism under another name, with errors: the gradient of v has the wrong sign, the backward cost lacks a
-/// multiplication for each element of q and k, and a variable is unused.
+/// Returns the page's header, changed so that environment variables make it throw when the plugin is loaded or the
+/// mechanism is created. The same mechanism follows under another name, with errors: the gradient of v has the wrong
+/// sign, the backward cost lacks a multiplication for each element of q and k, and a variable is unused.
 std::string hydra_header() {
   const std::string page = read_file("docs/adding-a-mechanism.md");
   const std::size_t from = page.find("// hydra.h\n"), to = page.find("```", from);

@@ -56,7 +56,7 @@ struct PlainAttention {
       double *const S = at("S.out"), *const A = at("A.out"), *const dA = at("A.grad"), *const dS = at("S.grad");
       const double* const dout = in("grad_out", N);
       product(N, M, d, {in("q", N), d, 1}, {in("k", M), d, 1}, S);
-      const bool axis = mistake == Mistake::axis;  // the sums are over queries
+      const bool axis = mistake == Mistake::axis;  // sums over queries instead of keys
       std::vector<double> sums(N * M);
       for (Index i = 0; i < N * M; ++i) sums[axis ? i % M : i / M] += A[i] = std::exp(S[i] / 2);
       for (Index i = 0; i < N * M; ++i) A[i] /= sums[axis ? i % M : i / M];

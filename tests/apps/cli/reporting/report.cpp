@@ -265,9 +265,10 @@ BOOST_AUTO_TEST_CASE(every_number_of_a_model_is_that_of_its_weights) {
   BOOST_TEST(negative > 10);  // maps in which the weight of largest magnitude is negative
 }
 
-// 3 x 140 patches are more than 400, so a query is selected on a grid of 2 x 70 cells: it is the patch that contains
-// the centre of the cell, in row 1 or 3 and in the second of two columns. An image's maps have 5 blocks, 4 heads and
-// 141 queries of 420 bytes each: those of three images have less than 4 MiB, those of four have more.
+// 3 x 140 patches are more than 400, the largest number of queries, so queries are selected on a grid of 2 x 70 cells:
+// a query is the patch that contains the centre of a cell, in row 1 or 3 and in the second of two columns. An image's
+// maps have 5 blocks, 4 heads and 141 queries of 420 bytes each: those of three images have less than 4 MiB, those of
+// four have more.
 BOOST_AUTO_TEST_CASE(many_patches_have_fewer_queries_and_images) {
   const Workshop few(12, 5);
   Experiment wide = few.experiment();

@@ -58,7 +58,7 @@ double value_at(const FeatureMap& map, double x) {
   }
 }
 
-/// Returns the feature of x [rows, 3], divided by the lengths of rows or columns.
+/// Returns the features of x [rows, 3], divided by the lengths of their rows or columns unless `norm` is none.
 std::vector<double> features_by_hand(const FeatureMap& map, Norm norm, double eps, const double* x, Index rows) {
   std::vector<double> raw, divided;
   for (Index i = 0; i < 3 * rows; ++i) raw.push_back(value_at(map, x[i]));
@@ -173,7 +173,7 @@ BOOST_AUTO_TEST_CASE(equations_of_other_definitions) {
              "  8. out_ic = P_ic u, u = erf(0.9 q_ic)\n");
 }
 
-// A solution fits another identity if its output equals that of the other's definition.
+// A solution fits another identity if its output equals the output of that identity's definition.
 BOOST_AUTO_TEST_CASE(ones_solution_is_nobody_elses) {
   for (const PersonalTask task : {PersonalTask::write, PersonalTask::repair}) {
     std::vector<Tensor<double>> outputs;
