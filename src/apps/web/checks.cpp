@@ -16,7 +16,7 @@ const AttentionCaseShape shapes[] = {{"2 x 4 tokens", 1, 2, 8, 8, 8, 2, 4, 0},
                                      {"class token and 2 x 4", 1, 2, 9, 9, 8, 2, 4, 1}};
 constexpr std::uint64_t seed = 1;
 
-/// Cases of a mechanism, with the mechanisms that they refer to.
+/// Cases of a mechanism, with the Mechanism objects that they refer to.
 struct Cases {
   std::deque<std::unique_ptr<Mechanism>> mechanisms;
   std::vector<CheckCase> list;

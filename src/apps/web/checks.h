@@ -7,12 +7,12 @@
 
 namespace heed::web {
 
-/// Returns a mechanism's cases: settings of its options that reach every branch of its code, each in the first of a few
-/// small shapes that it supports. The result is a list of {"setting", "surrogate", "inputs": [{"name", "shape",
-/// "axes"}]}; "surrogate" is empty if the gradient is the derivative.
+/// Returns a mechanism's cases: settings of its options that reach every branch of its code, each with the first of a
+/// few small shapes that the setting supports. The result is a list of {"setting", "surrogate", "inputs": [{"name",
+/// "shape", "axes"}]}; "surrogate" is empty if the gradient is the derivative.
 Json check_cases(const std::string& mechanism);
 
-/// Runs gradcheck() on a case by its index in that list. Returns a list of {"tensor", "elements", "relative",
+/// Runs gradcheck() on a case, by its index in check_cases(). Returns a list of {"tensor", "elements", "relative",
 /// "passed"}.
 Json check_rows(const std::string& mechanism, Index number);
 
@@ -21,9 +21,9 @@ Json check_rows(const std::string& mechanism, Index number);
 void check_element_of(const std::string& mechanism, Index number, Index input, Index element, double change,
                       Reply& reply);
 
-/// Replies with the surrogate derivatives of |u|, u = w - x, computed by adder layers, as arrays of equal length: "u",
-/// and the gradients of -|u|, with respect to x "input_sign" and "input_hardtanh", with respect to w "weight_sign",
-/// "weight_hardtanh" and "weight_full".
+/// Replies with the gradients of -|u|, u = w - x, that adder layers compute, as arrays of equal length: "u"; with
+/// respect to x, "input_sign" and "input_hardtanh"; with respect to w, "weight_sign", "weight_hardtanh" and
+/// "weight_full".
 void surrogate_gradients(Reply& reply);
 
 }  // namespace heed::web

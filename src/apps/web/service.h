@@ -16,9 +16,10 @@ class Service {
   /// Answers {"ask": NAME, ...}; `bytes` are pixels if the request takes them. Throws Error for an unknown name, and
   /// for errors of the request:
   ///
-  ///   mechanisms                        the mechanisms with their options and settings; weight colours; thread count
+  ///   mechanisms                        the mechanisms with their options and settings; weight colours; thread count;
+  ///                                     libraries of matrix products; version
   ///   open config sets weights          opens a model; replies with its description and its number, "model"
-  ///   begin config sets train test      the same, for training on the images in `bytes` (image_sets)
+  ///   begin config sets train test      like open; the model is trained on the images in `bytes` (image_sets)
   ///   close model                       closes a model
   ///   predict model height width channels       Member::predict of the bytes
   ///   look model height width channels          Member::look of the bytes

@@ -33,7 +33,7 @@ WEB_LINK    := -O3 -msimd128 -fwasm-exceptions -sMODULARIZE -sEXPORT_NAME=heedEn
 WEB_NODE    := NODE_PATH=/usr/share/nodejs
 WEB_OBJECTS := $(WEB_ENGINE:%.cpp=$(WEB_BUILD)/%.o)
 
-# The host's headers are not emscripten's, except for header-only libraries.
+# Emscripten has its own system headers; of the host's headers, it uses only those of header-only libraries.
 $(WEB_BUILD)/include:
 	@mkdir -p $@.new; for library in fmt nlohmann toml++ hwy; do ln -sfn /usr/include/$$library $@.new/$$library; done; mv $@.new $@
 

@@ -41,7 +41,7 @@ export class Answer {
     this.show = latest((picture, view) => this.#show(picture, view));
   }
 
-  /** Lists the models of a data set and selects one by name; if it is missing, selects another with a note. */
+  /** Lists the models of a data set and selects the model `name`; if there is none, selects the first, with a note. */
   offer(data, name) {
     this.#data = data;
     this.select.replaceChildren(...this.#library.options(data));

@@ -1,6 +1,6 @@
 // Files of the page: beside it or, in the single-file page, inlined.
 
-/** Returns the element inlined under a path, or null. */
+/** Returns the element that holds the inlined file of this path, or null. */
 export function inlined(path) {
   return document.getElementById(`asset:${path}`);
 }
@@ -23,7 +23,7 @@ export async function asset(path) {
     if (!response.ok) throw new Error(`${path}: the server answers ${response.status}`);
     bytes = new Uint8Array(await response.arrayBuffer());
   }
-  // A server may have decompressed it already.
+  // A server may already have decompressed the file.
   return path.endsWith(".gz") && bytes[0] === 0x1f && bytes[1] === 0x8b ? unpacked(bytes) : bytes;
 }
 

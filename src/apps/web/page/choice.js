@@ -11,8 +11,8 @@ export class ImageChoice {
   #sets;
   #told;
 
-  /** `told` is called when another image, set or patch is selected. `image` is an index in the gallery. `picture` is
-      the selected image with its name; null if the sheet is empty. */
+  /** `told` is called when another image, set or patch is selected; `image` is an index in the gallery. The property
+      `picture` is the selected image with its index or file name, or null if the drawing sheet is empty. */
   constructor(sets, { data, image, query, turned, told }) {
     this.#sets = sets;
     this.#told = told;
@@ -206,15 +206,15 @@ export class ImageChoice {
     this.marks.replaceChildren(...(this.query < 0 ? [] : markOf(this.query, this.side)));
   }
 
-  /** Clears the picture of the models' input and shows the reason. */
+  /** Clears the picture of the models' input and shows the text `why` instead. */
   showNone(why) {
     this.seen.getContext("2d").clearRect(0, 0, this.seen.width, this.seen.height);
     this.seen.setAttribute("aria-label", why);
     this.said.textContent = why;
   }
 
-  /** Shows the models' input, their predictions in words, and a description of the picture `name`.
-      An answer is {name, picture, model, look}; its picture may no longer be the selected one. */
+  /** Shows the models' input, and describes their predictions and the shown kind of attention picture, `name`.
+      An answer is {name, picture, model, look}; its `picture`, an image, may no longer be the selected one. */
   show(answers, name) {
     const [{ picture, model, look }] = answers;
     this.classes = model.classes;
@@ -234,13 +234,13 @@ export class ImageChoice {
         ? `attention of the patch in ${place} to each patch`
         : model.class_token
           ? "attention of the class token to each patch; click a patch to see its attention"
-          : "mean attention of all patches to each; click a patch to see its attention";
+          : "attention to each patch, mean over all patches; click a patch to see its attention";
     const taken = answers.map((answer) => {
       const best = Math.max(...answer.look.probabilities);
       const by = answers.length > 1 ? ` by ${answer.name}` : "";
       return `Classified${by} as ${answer.model.classes[answer.look.probabilities.indexOf(best)]} (${(100 * best).toFixed(1)} %)`;
     });
-    const hint = picture.file && isBright(picture) ? " These models expect bright on dark: tick 'invert'." : "";
+    const hint = picture.file && isBright(picture) ? " These models expect a dark background: tick 'invert'." : "";
     this.said.textContent = `${of}. ${taken.join(". ")}. Shown: ${name === "map" ? shown : name}.${hint}`;
     this.none.disabled = this.query < 0;
   }

@@ -1,4 +1,4 @@
-// Cost of a model: counts of `heed cost`, energies by its built-in table.
+// Cost of a model: operation counts as in `heed cost`, and energies by the built-in energy table.
 import { latest } from "./engine.js";
 import { joules, make, si, table } from "./make.js";
 

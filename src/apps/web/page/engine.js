@@ -67,7 +67,7 @@ export class Engine {
   }
 }
 
-/** Returns a function that runs `call` at most once at a time: of the calls made meanwhile, only the last is run.
+/** Returns a function that runs `call`, one run at a time: of the calls made during a run, only the last is run.
     @template {unknown[]} Given @param {(...given: Given) => Promise<void>} call @returns {(...given: Given) => Promise<void>} */
 export function latest(call) {
   let running = false;

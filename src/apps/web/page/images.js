@@ -6,7 +6,7 @@ export const dataSets = { mnist: "digits", "fashion-mnist": "clothes" };
 
 /** An image: bytes [channels, height, width]. @typedef {{channels: number, height: number, width: number, bytes: Uint8Array}} Picture */
 
-/** Returns true if more of an image is bright than dark. @param {Picture} picture */
+/** Returns true if the mean brightness of an image exceeds half of the maximum. @param {Picture} picture */
 export const isBright = ({ bytes }) => bytes.reduce((sum, byte) => sum + byte, 0) > 127.5 * bytes.length;
 
 /** Returns the elements after the header of an IDX file, and the sizes in the header. */
@@ -63,7 +63,7 @@ export class ImageSet {
   }
 }
 
-/** Maximum side of a user's image; larger ones are reduced first. */
+/** Maximum side of a user's image; larger images are scaled down to it. */
 const longest = 2048;
 
 /** Reads an image file; transparent pixels become black, the bundled images' background. @returns {Promise<Picture>} */

@@ -34,7 +34,7 @@ async function inStore(mode, use) {
 /** A saved model. @typedef {{id: string, name: string, data: string, config: string,
     weights: Uint8Array, steps: number}} Kept */
 
-/** Returns the saved models, except for invalid entries and entries of other pages. @returns {Promise<Kept[]>} */
+/** Returns the saved models without malformed entries, which other pages may have stored. @returns {Promise<Kept[]>} */
 export async function keptModels() {
   const whole = ({ id, name, data, config, steps, weights }) =>
     [id, name, data, config].every((text) => typeof text === "string") &&
@@ -61,7 +61,8 @@ export function download(name, bytes, type = "application/octet-stream") {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-/** Returns a tar archive of files, [name, bytes]: blocks of 512 bytes, a header before each file, two empty ones at the end. */
+/** Returns a tar archive of files, [name, bytes]: blocks of 512 bytes, a header before each file, and two empty blocks
+    at the end. */
 export function tar(files) {
   const block = 512,
     padded = (length) => Math.ceil(length / block) * block;

@@ -86,7 +86,7 @@ export class MapsView {
     this.element = make("div", {}, this.#meaning, this.#table, this.#scale);
   }
 
-  /** Shows the pictures of this name in the engine's "look"; for "map", a block without one shows its first picture. */
+  /** Shows the pictures of this name in `look`; for "map", a block without a map shows its first picture. */
   show(model, look, { name, query, identity }) {
     const blocks = look.blocks.map((block) => {
       const picture =

@@ -1,7 +1,8 @@
 // A sheet to draw on.
 import { make } from "./make.js";
 
-/** Pixels per side of the sheet and of its image; MNIST's digits fill 20 of 28, centred by their mass. */
+/** Pixels per side of the sheet, of its image, and of the digit in the image. As in MNIST, a digit fits into 20 x 20 of
+    28 x 28 pixels, and its centre of mass is in the middle. */
 const side = 280,
   imageSide = 28,
   digitSide = 20;
@@ -35,12 +36,12 @@ export class Pad {
       make("span", { class: "hint", "aria-hidden": "true" }, "draw here"),
     );
     this.pen = null;
-    /** Id of the drawing pointer; with two fingers, of the first. Null: none is drawing. @type {number|null} */
+    /** Id of the drawing pointer; with two fingers, the first finger's. Null: no pointer draws. @type {number|null} */
     this.drawing = null;
     this.#paint();
   }
 
-  /** Clears the sheet without calling `changed`, because another image is selected. */
+  /** Clears the sheet without calling `changed`. */
   empty() {
     this.#strokes = [];
     this.#lift();
@@ -173,7 +174,7 @@ export class Pad {
     return { channels: 1, height: imageSide, width: imageSide, bytes };
   }
 
-  /** Returns the strokes, moved and scaled, as bytes: each pixel is the mean of 4 x 4 smaller ones. */
+  /** Returns the strokes, moved and scaled, as bytes: each pixel is the mean of 4 x 4 smaller pixels. */
   #scaled(scale, x, y) {
     const fine = 4,
       canvas = new OffscreenCanvas(fine * imageSide, fine * imageSide);

@@ -11,7 +11,7 @@ export class Session {
   /** Images per second of wall time. */
   rate = 0;
 
-  /** Starts a session: `plan` is {config, sets}, trained on images of a set. */
+  /** Starts a session that trains the model of `plan`, {config, sets}, on the images of `set`. */
   static async begin(engine, plan, set) {
     const model = await engine.ask("begin", { ...plan, train: set.trained, test: set.tested }, set.bytes);
     return new Session(engine, model, set);

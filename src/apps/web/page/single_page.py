@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes DIRECTORY/heed.html, the page of a built DIRECTORY in one file: single_page.py DIRECTORY MODULE...
 
-Modules are concatenated in the order of their dependencies, without imports and exports: their names are all distinct.
-Files are inlined in base64, uncompressed ones after gzip (src/apps/web/page/assets.js reads them).
+Modules are concatenated in the order of their dependencies, without imports and exports: no two modules define the same
+name. Files are inlined in base64; files that are not compressed are first compressed by gzip
+(src/apps/web/page/assets.js reads them).
 """
 import base64
 import gzip
@@ -37,7 +38,7 @@ def main():
     page = re.sub(r'<link rel="stylesheet".*\n', "", page)
     page = page.replace("</head>", f"<style>\n{style}</style>\n</head>")
     licence = (directory / "images/LICENCE.txt").read_bytes()
-    # Browsers do not open a data: address, but download its content.
+    # Browsers do not show the content of a link to a data: address, but can download it.
     page = page.replace('href="images/LICENCE.txt"', 'download="LICENCE.txt" href="data:text/plain;base64,' +
                         base64.b64encode(licence).decode() + '"')
     page = page[:page.index("<script>")] + "".join(inlined(directory, path) for path in files) + \

@@ -17,7 +17,8 @@ const sliders = [
   { key: "batch", name: "batch", values: [8, 16, 32, 64], start: 2 },
 ];
 
-/** Desired milliseconds of a request for several steps, and maximum number of steps; they bound the display's delay. */
+/** Target duration of a request for several steps, in milliseconds, and its maximum number of steps: bounds of the
+    display's delay. */
 const patience = 120;
 const mostSteps = 25;
 /** Index of the test image whose maps are shown. */
@@ -282,7 +283,7 @@ function smoothed(values) {
   });
 }
 
-/** Returns at most 400 points, since more cannot be distinguished, including the last. */
+/** Returns at most 400 of the points, including the last; more could not be distinguished. */
 function thinned(points) {
   const every = Math.ceil(points.length / 400);
   return points.filter((_, i) => (points.length - 1 - i) % every === 0);

@@ -10,7 +10,7 @@ async function start({ threads, wasm }) {
   engine._heed_threads(threads);
 }
 
-/** Replaces each {"array": number, "shape"} in an answer by {shape, data}; adds its buffer to `handed`. */
+/** Replaces each {"array": number, "shape"} in an answer by {shape, data}; adds the buffers of `data` to `handed`. */
 function withArrays(value, handed) {
   if (Array.isArray(value)) return value.map((one) => withArrays(one, handed));
   if (value === null || typeof value !== "object") return value;
