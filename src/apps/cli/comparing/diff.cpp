@@ -78,7 +78,7 @@ struct RunNumber {
   double value;
 };
 
-/// Metrics of a run by step and index of the metric, which is the order in which they are computed.
+/// Metrics of a run by step and index of the metric. Within a step, metrics are computed in the order of their indices.
 using RunNumbers = std::map<std::pair<Index, int>, RunNumber>;
 
 RunNumbers metrics_of(const RunPaths& paths) {

@@ -18,9 +18,9 @@ struct TableRun {
   std::string directory;
   Index seed = 0;
   std::string state;    ///< "finished", "diverged", ...
-  std::string note;     ///< reason why it is not finished, if known
+  std::string note;     ///< reason why the run is not finished, if known
   std::string hash;     ///< configuration_hash of its configuration
-  std::string version;  ///< version of the program that ran it; empty before its first run
+  std::string version;  ///< version of heed that ran it; empty if it has not been started
   RunFigures figures;   ///< no values unless the run is finished
 };
 

@@ -30,7 +30,7 @@ struct FilesDifference {
 /// Reads and compares all tensors of two files. Throws Error if they have no tensor in common.
 FilesDifference compare_files(const SafetensorsFile& a, const SafetensorsFile& b, double tolerance);
 
-/// Prints the first and the worst difference, the kind of error of the first one beyond rounding, and counts of
+/// Prints the first and the worst difference, the kind of error of the first difference beyond rounding, and counts of
 /// tensors. Returns the closing sentence: "3 of 12 common tensors differ, first x at [0, 1]; --tolerance 1.0e-06 allows
 /// them".
 std::string print_difference(std::ostream& out, const FilesDifference& found, const SafetensorsFile& a,

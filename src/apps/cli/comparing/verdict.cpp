@@ -35,7 +35,7 @@ struct VerdictArguments {
   bool table() const { return given.size() == 1 && !std::filesystem::is_directory(given[0]); }
 };
 
-/// Splits `names` into groups of `each`.
+/// Splits `names` into groups of `each` names.
 std::vector<std::vector<std::string>> in_groups(const std::vector<std::string>& names, std::ptrdiff_t each,
                                                 const char* option, const char* expected) {
   require(std::ssize(names) % each == 0, "verdict: {} expects {}, once or repeatedly; found {}", option, expected,
@@ -270,8 +270,8 @@ constexpr const char* verdict_help =
     "With h the half-width of the 95 % interval of a - b (t s sqrt(1/n_a + 1/n_b), where s^2 is the pooled variance of "
     "the arms and, for accuracies on n images, at least p (1 - p) / n):\n"
     "  better by x      holds if a - b - h > x, does not hold if a - b + h < x, otherwise undecided\n"
-    "  on par within x  the same with -x\n"
-    "  more by x        the same as better for (a - b) - (c - d), with s pooled over all four arms\n"
+    "  on par within x  holds if a - b - h > -x, does not hold if a - b + h < -x, otherwise undecided\n"
+    "  more by x        better by x, with (a - b) - (c - d) for a - b, and s pooled over all four arms\n"
     "Counts, residuals and ranks are not tested statistically: --below and --above require every value of an arm to be "
     "below or above X, however many seeds it has. Options may be repeated: a claim of several parts holds if all do, "
     "and does not hold if one does not.\n\n"

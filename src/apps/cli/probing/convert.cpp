@@ -95,10 +95,10 @@ void add_convert(Command program) {
   command.option("--heads", &heads, "hf-...: the number of heads; default: heads of 64 channels",
                  {.range = {{1, 1024}}});
   command.footer(
-      "timm's XCiT and ViT, and CvT by its authors, already have heed's names. Older files of XCiT (pos_embeder, "
-      "cls_attn_blocks.*.attn.qkv) and SOFT's blocks (att.mha.*) are renamed, and split or joined where q, k and v "
-      "are laid out differently. Tensors with other names are copied. Prefixes that wrappers add to all names "
-      "(module., model., _orig_mod. and so on) are removed.\n\n"
+      "Weights of timm's XCiT and ViT, and of CvT by its authors, already have heed's names. Older files of XCiT "
+      "(pos_embeder, cls_attn_blocks.*.attn.qkv) and SOFT's blocks (att.mha.*) are renamed, and split or joined where "
+      "q, k and v are laid out differently. Tensors with other names are copied. Prefixes that wrappers add to all "
+      "names (module., model., _orig_mod. and so on) are removed.\n\n"
       "hf-vit, hf-deit and hf-dinov2 read ViT, DeiT and DINOv2 (with or without registers) of Hugging Face's "
       "transformers. The model is printed, and written to OUT with the extension .toml.");
   command.action([] { return convert(words, heads); });

@@ -34,7 +34,7 @@ PassTrace<T>::PassTrace()
 
 template <class T>
 void PassTrace<T>::see(const std::string& step, Index head, const Matrix<const double>& value) {
-  if (backward_ != step.starts_with('d')) return;  // a backward pass may repeat the forward pass
+  if (backward_ != step.starts_with('d')) return;  // a backward pass may recompute forward steps
   auto found = std::ranges::find_if(
       steps_, [&](const Step& s) { return s.name == step && s.rows == value.rows && s.columns == value.columns; });
   if (found == steps_.end()) found = steps_.insert(found, {step, 0, value.rows, value.columns, {}});
@@ -49,8 +49,8 @@ typename PassTrace<T>::Entry PassTrace<T>::entry(const std::string& name, bool g
   return {name, gradient ? ".grad" : ".out", std::move(copy)};
 }
 
-/// Adds the steps of the latest operation: those of its forward pass before its result, those of its backward pass,
-/// with names that begin with d, after its gradient.
+/// Adds the steps of the latest operation: steps of the forward pass before the operation's result, steps of the
+/// backward pass, whose names begin with d, after the operation's gradient.
 template <class T>
 void PassTrace<T>::add_steps() {
   for (const Step& step : steps_) {

@@ -27,7 +27,8 @@ class PassTrace final : public TensorObserver<T> {
 
   void observe(const ObservedTensor<T>& tensor) override;
 
-  /// Adds the gradient of an input or a weight. Gradients are written in reverse, the order of the backward pass.
+  /// Adds the gradient of an input or a weight. The file has these gradients in reverse order of the calls, which is
+  /// the order of the backward pass.
   void add_gradient(const std::string& name, View<const T> values);
 
   /// Adds a mechanism's map as map.out, before its result, unless the mechanism has reported its steps.

@@ -81,7 +81,7 @@ void probe_attention(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& 
   }
 
   // The layout determines which operands are read. v is always read. q, if used, may have any number of tokens. k, if
-  // used, has as many tokens as v, and the channels of the layout or of q.
+  // used, has as many tokens as v; the layout determines its channels from those of q.
   const Tensor<T> v = in.take<T>("v", 4);
   const Shape& vs = v.shape();
   Tensor<T> q, k;

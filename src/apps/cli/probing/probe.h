@@ -95,7 +95,7 @@ struct Probe {
   bool traces = false;         ///< runs a pass, so that --trace is available
   const char* sets = nullptr;  ///< meaning of --set; null: no --set
   const char* contract;        ///< tensors of IN and OUT, sizes and options, printed below the options in the help
-  void (*check)(const ProbeArguments& a) = nullptr;  ///< throws Error before any tensor is read
+  void (*check)(const ProbeArguments& a) = nullptr;  ///< checks arguments before tensors are read; throws Error
   std::pair<ProbeFunction<float>, ProbeFunction<double>> run;
 };
 

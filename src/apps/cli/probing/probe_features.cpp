@@ -44,7 +44,7 @@ void probe_knn(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& result
   NeighbourRule rule;
   read_sets(a, "knn", [&](OptionReader& reader) {
     reader("k", rule.k, "neighbours");
-    reader("temperature", rule.temperature, "temperature of their weights");
+    reader("temperature", rule.temperature, "temperature of the neighbours' weights");
   });
   Question<T> question(in);
   const Index classes = classes_of(question.teachers.labels);

@@ -53,7 +53,7 @@ int list_parts() {
   const Workplace place;
   std::cout << fitted(fmt::format("{:<16}generated images, texts and pairs\n", "data"))
             << fitted(fmt::format("{:<16}single operations and variants of mechanisms\n", "operations"))
-            << fitted(fmt::format("{:<16}the same at the sizes of real models\n", "wide"));
+            << fitted(fmt::format("{:<16}operations and variants of mechanisms at the sizes of real models\n", "wide"));
   for (const SelftestRun& run : selftest_runs()) {
     const Experiment x = selftest_experiment(run, place.path());
     std::cout << fitted(fmt::format("{:<16}{} on {} by {}, {}; {}{}{}\n", run.name, x.model.family, x.data.name,

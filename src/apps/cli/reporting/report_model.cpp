@@ -45,7 +45,7 @@ struct Study {
 /// The model's prediction for an image.
 struct Answer {
   Index image = 0, answer = 0;
-  double share = 0, of_label = 0;  ///< probabilities
+  double share = 0, of_label = 0;  ///< probabilities of the answer and of the label
 };
 
 /// Returns image `index` at the model's input size.
@@ -83,15 +83,15 @@ struct PackedMaps {
   }
 };
 
-/// Returns the grid for selecting a query: the layer's, or a coarser one if that has too many patches.
+/// Returns the grid for selecting a query: the layer's grid or, if it has too many patches, a coarser grid.
 PatchGrid choice_of(PatchGrid grid) {
   while (grid.patches() > most_queries) grid = {(grid.rows + 1) / 2, (grid.columns + 1) / 2};
   return grid;
 }
 
 /// Returns {"grid": [rows, columns], "class_token", "blocks": [{"mechanism", "heads", "rows", "columns", "channels",
-/// "weights", "largest"}]}. The first query is the class token, or the mean over all patches; then the patches of the
-/// grid, row by row. A block without a map has only "mechanism". Adds the weights' size to `bytes`.
+/// "weights", "largest"}]}. The first query is the class token, or the mean over all patches; the other queries are the
+/// patches of the grid, row by row. A block without a map has only "mechanism". Adds the weights' size to `bytes`.
 Json maps_json(const Study& study, const Image& image, std::size_t& bytes) {
   const Tensor<float> input = normalised(study.trained, {image});
   Json json, blocks = Json::list();

@@ -5,8 +5,8 @@
 
 namespace heed::cli {
 
-/// Returns {"arms", "figure_names", "settings", "curves", "runs"}: see the functions in report_runs.cpp. Non-finite
-/// numbers are null. Throws Error for a run's file that heed train cannot have written.
+/// Returns {"arms", "figure_names", "settings", "styles", "curves", "runs"}: see the functions in report_runs.cpp.
+/// Non-finite numbers are null. Throws Error for a run's file that heed train cannot have written.
 Json runs_json(const std::vector<ComparedArm>& arms);
 
 /// Returns {"contractions", "all"}: the run's cost.json, in which each layer also has the index of its block, or -1

@@ -59,7 +59,7 @@ Json curves_json(const std::vector<ComparedArm>& arms) {
   return curves;
 }
 
-/// Returns the position of a step in epochs, which may have different numbers of steps; `epochs` must not be empty.
+/// Returns a step's position in units of epochs, which may differ in length; `epochs` must not be empty.
 double in_epochs(const std::vector<EpochRecord>& epochs, Index step) {
   auto end = std::ranges::lower_bound(epochs, step, {}, &EpochRecord::step);
   if (end == epochs.end()) --end;
@@ -69,8 +69,8 @@ double in_epochs(const std::vector<EpochRecord>& epochs, Index step) {
 }
 
 /// Returns {"mean_of": K, "epoch": [...], "loss": [...], "lr": [...], "gradient_norm": [...]}: means of K steps each,
-/// with the smallest K for at most 400 points; "epoch" is the position of the last of the K steps, in epochs. Null
-/// without logged steps or a complete epoch.
+/// where K is the smallest number that gives at most 400 points; "epoch" is the position of the last of the K steps, in
+/// epochs. Null without logged steps or a complete epoch.
 Json steps_json(const RunHistory& history) {
   constexpr std::size_t most = 400;
   const std::vector<StepRecord>& steps = history.steps;

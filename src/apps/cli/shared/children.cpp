@@ -39,7 +39,7 @@ void part_from(pid_t parent, const sigset_t& signals) {
 
 }  // namespace
 
-// Blocked signals stay pending until wait() takes them, so none is lost before a sleep.
+// Blocked signals stay pending until wait() takes them, so a signal that arrives before wait() is not lost.
 Children::Children() {
   sigemptyset(&waited_);
   for (const int signal : {SIGCHLD, SIGINT, SIGTERM}) sigaddset(&waited_, signal);

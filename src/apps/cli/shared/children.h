@@ -10,9 +10,9 @@
 
 namespace heed::cli {
 
-/// Processes started by this one. During its lifetime, SIGINT and SIGTERM (and SIGHUP, unless ignored) are passed on to
-/// them instead of ending this process; if this process dies, they get SIGTERM. The destructor sends SIGTERM to running
-/// children and waits for them.
+/// Processes started by this one. While the object exists, SIGINT and SIGTERM (and SIGHUP, unless ignored) are passed
+/// on to the children instead of ending this process; if this process dies, the children get SIGTERM. The destructor
+/// sends SIGTERM to running children and waits for them.
 class Children {
  public:
   Children();
@@ -38,7 +38,7 @@ class Children {
 
   bool any() const { return !running_.empty(); }
 
-  /// Returns true if one of the signals was received.
+  /// Returns true if SIGINT, SIGTERM or SIGHUP was received.
   bool interrupted() const { return interrupted_; }
 
  private:

@@ -166,7 +166,7 @@ void Command::option(const std::string& name, Destination into, const std::strin
     };
     option->check(CLI::Validator(refusal, ""));
   }
-  // The help separates the values by spaces, so that a long list can be wrapped.
+  // In the help, a space follows each comma, so that a long list of values can be wrapped.
   if (!rules.one_of.empty())
     option->check(
         check_of(rules, CLI::IsMember(rules.one_of).description(fmt::format("{{{}}}", fmt::join(rules.one_of, ", ")))));

@@ -31,7 +31,7 @@ struct Range {
 struct OptionRules {
   const char* value = nullptr;  ///< placeholder in the help, "FILE" in --init FILE; null: the type
   bool required = false;
-  bool empty = false;                  ///< "" is a text, not a missing value
+  bool empty = false;                  ///< an empty text is a valid value
   bool positive = false;               ///< any number above 0
   std::optional<Range> range{};        ///< valid range of the value; for a list, of each item
   std::vector<std::string> one_of{};   ///< allowed values; for a list, allowed items

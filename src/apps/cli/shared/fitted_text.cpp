@@ -60,7 +60,7 @@ std::string fitted(const std::string& text) {
 
 std::string joined(const std::string& text) {
   std::string result;
-  std::size_t hang = std::string::npos;  // indentation of a line that continues this one; npos: none may
+  std::size_t hang = std::string::npos;  // indentation of lines that continue this line; npos: no line does
   for (const std::string& raw : split(text, '\n')) {
     const LineLayout line(raw);
     if (line.lead == hang && line.lead < raw.size() && line.hang == line.lead)

@@ -95,7 +95,7 @@ Experiment chosen_experiment(const ModelChoice& choice, const std::vector<std::s
     x.model.classifier = open_weights(choice.weights).file.contains("head.weight");
   x.data.recorded.elsewhere =
       std::ranges::any_of(given, [](const std::string& set) { return set.starts_with("data.path="); });
-  // A run of heed 0.2.0 does not record which files are its own.
+  // A run of heed 0.2.0 has no data.json, so other files cannot be distinguished from the run's own.
   x.data.recorded.whole =
       choice.whole && (choice.run.empty() || !x.data.recorded.test.empty() ||
                        (x.data.recorded.files.empty() && std::filesystem::exists(RunPaths(choice.run).data())));

@@ -64,7 +64,7 @@ class Chart {
     if (ys.length === 0) low = 0, high = 1;
     if (low === high) low -= Math.abs(low) / 20 || 0.5, high += Math.abs(high) / 20 || 0.5;
     const xs = lines.flatMap((line) => line.points.map((point) => point[0]));
-    const first = Math.min(1, ...xs), last = Math.max(this.epochs, first + 1, ...xs);  // steps of an unfinished epoch, too
+    const first = Math.min(1, ...xs), last = Math.max(this.epochs, first + 1, ...xs);  // includes the steps of an unfinished epoch
     this.x = (a) => left + (width - left - right) * (a - first) / (last - first);
     this.y = (b) => height - bottom - (height - top - bottom) * (b - low) / (high - low);
     const grid = ticks(low, high, 4).map((value) => [

@@ -95,7 +95,7 @@ class Looking {
     return make("td", {}, box, largest);
   }
 
-  /** Shows the weights of a query patch, counted row by row; -1: the class token, or the mean over all patches. */
+  /** Shows the weights of the query patch with this index, row by row; -1: of the class token, or the mean over all patches. */
   look(query) {
     this.query = query;
     const row = Math.floor(query / this.columns), column = query % this.columns;

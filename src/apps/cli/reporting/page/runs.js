@@ -58,7 +58,7 @@ function curvesSection() {
     make("div", {class: "charts"}, charts.map((chart) => chart.element)),
     make("p", {class: "note"}, [
       "Point at a curve, or choose it with Tab and use the arrow keys, to see its values.",
-      "The learning rate of an epoch is its last step's; its gradient norm is a mean over its steps, before clipping.",
+      "The learning rate of an epoch is that of its last step; the gradient norm is the mean over its steps, before clipping.",
       seeds ? "Thick lines are means over seeds, thin lines single seeds." : "",
       means.length === 0 ? "" : most === 1 ? "The finest line shows the steps."
         : `The finest line shows the steps, each point the mean of ${least < most ? `${least} to ` : ""}${most}.`]
