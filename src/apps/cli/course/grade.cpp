@@ -181,7 +181,7 @@ class Class {
   /// Grades a submission; runs in a child process.
   int grade_one(const Submission& one) const {
     end_with_confined();
-    setenv("TMPDIR", work_.path().c_str(), 1);  // the parent removes it even if this process is killed
+    setenv("TMPDIR", work_.path().c_str(), 1);  // the parent removes the directory even if this process is killed
     const LabResult result = one.grader->grade(one.file, one.identity);
     const Lab& lab = one.grader->lab();
     Json json = json_of(lab, result);
@@ -231,7 +231,7 @@ class Class {
   }
 
   const GradeOptions& options_;
-  std::string student_;  ///< of --student
+  std::string student_;  ///< name of --student, as the submissions spell it
   fs::path feedback_;
   std::vector<Lab> all_labs_, labs_;
   std::vector<QuestionSheet> questions_;

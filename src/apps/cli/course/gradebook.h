@@ -49,9 +49,9 @@ struct RosterRow {
 };
 
 /// Returns each student's row in a roster, which is an export of Moodle's or Canvas's gradebook or any table with
-/// names. A row matches if it has one of the student's numbers, in the column ID or Identifier, and the name, in any
-/// cell or in two adjacent ones, apart from case, spaces and punctuation. It must be the only match. If no row has the
-/// number, the name alone decides, and vice versa. A name that consists of digits is searched for only in the first
+/// names. A row matches if its column ID or Identifier has one of the student's numbers, and any cell, or two adjacent
+/// cells, the name; case, spaces and punctuation are ignored. The match must be the only one. If no row has the number,
+/// the name alone decides, and vice versa. A name that consists of digits is searched for only in the first
 /// column and in those of identities and numbers, since other cells may hold marks. A row that matches several students
 /// is assigned to none of them.
 std::vector<RosterRow> roster_rows(const CsvRows& roster, const std::vector<PlatformName>& students);

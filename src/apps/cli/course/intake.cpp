@@ -255,7 +255,7 @@ void Intake::list_not_recognised(std::ostream& out, const char* begin) const {
 }
 
 /// Chooses the candidate whose name is closest to the expected one, or none if candidates with different content are
-/// equally close. Lists the others, except those with the same content.
+/// equally close. Lists candidates whose content differs from the closest one's as not recognised.
 void Intake::choose(const std::string& student, const std::string& lab, std::vector<Candidate> candidates) {
   std::ranges::stable_sort(candidates, {}, &Candidate::rank);
   const auto content = [](const Candidate& candidate) {

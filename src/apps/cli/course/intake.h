@@ -43,7 +43,7 @@ class Intake {
   /// Returns the students' names, sorted.
   const std::vector<std::string>& students() const { return students_; }
 
-  /// Returns the student of this name in either case; the name itself if there is none.
+  /// Returns the student of this name, ignoring case; the name itself if there is no such student.
   std::string student_of(const std::string& name) const;
 
   /// Returns the student's numbers in Moodle or Canvas.

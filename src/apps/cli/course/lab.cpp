@@ -30,7 +30,7 @@ struct CheckOptions {
   bool json = false;
 };
 
-/// Throws Error if an identity is given for a lab that has none, or is not valid.
+/// Throws Error if an identity is given for a lab that is not personal, or if the identity is not valid.
 void require_personal(const Lab& lab, const std::string& student) {
   require(lab.kind == LabKind::personal || student.empty(), "lab: --student is for personal labs; {} is none",
           lab.name);

@@ -185,7 +185,7 @@ LabGrader::LabGrader(Lab lab, std::uint64_t seed, const SharedHeaders* shared)
   const std::string where = lab_->directory + "/lab.toml";
   const RandomStream random = RandomStream(seed).derive(lab_->name);
   if (lab_->is_compiled()) {
-    require_compiler();  // a missing compiler is not the student's fault, nor is a directory without execution
+    require_compiler();  // a missing compiler or a directory without execution is no error of a submission
     require_execution(fs::temp_directory_path());
     try {
       make_settings(random);

@@ -31,9 +31,9 @@ class SharedHeaders {
   PrivateDirectory place_;
 };
 
-/// Compiles a submission's header, named `shown` in messages, in a process confined to the directory `place`. It may
-/// include the headers of heed that `stub`, the text of the file handed out, includes directly or indirectly; all if
-/// `stub` is empty. `shared` may be null. Throws Error with the compiler's first error.
+/// Compiles a submission's header, named `shown` in messages, in a process confined to the directory `place`. The
+/// header may include the headers of heed that `stub`, the text of the file handed out, includes directly or
+/// indirectly; all if `stub` is empty. `shared` may be null. Throws Error with the compiler's first error.
 void compile_submission(const std::string& header, const std::string& shown, const std::string& stub,
                         const PrivateDirectory& place, const std::string& object, const SharedHeaders* shared);
 

@@ -111,7 +111,7 @@ Image ImageReader::loaded(const std::string& file, bool invert) const {
 bool ImageReader::is_hidden(const std::string& file, const Image& image) const {
   const int behind = background_.value_or(white);
   if (!is_level(image, behind)) return false;
-  // If the file has no transparent pixels, this is the inverse of `image`.
+  // If the file has no transparent pixels, `other` is the inverse of `image`.
   const Image other = loaded(file, !invert_);
   return inverted(other).pixels != image.pixels && !is_level(other, behind);
 }

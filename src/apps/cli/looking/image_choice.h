@@ -17,7 +17,7 @@ struct DataChoice {
 };
 void add_data_choice(Command command, DataChoice& choice, const std::string& which, const char* needs = nullptr);
 
-/// Images of a data set selected by the options --index, --data, --path and --split, and --invert for files.
+/// Images of a data set, selected by the options --index, --data, --path and --split; --invert also applies to files.
 struct ImageChoice {
   DataChoice data;
   std::vector<Index> indices;

@@ -77,7 +77,7 @@ Json shares_json(const SuiteResult& result);
 /// --shares`; or none.
 class Baseline {
  public:
-  /// Reads the file unless `path` is empty. Throws Error, naming it, for any other content.
+  /// Reads the file unless `path` is empty. Throws Error, naming the file, for any other content.
   explicit Baseline(std::string path);
 
   /// Throws Error if there is a file, but without any of these measurements. Called before measuring, which may take
@@ -85,7 +85,8 @@ class Baseline {
   void require_common(const std::vector<std::string>& names) const;
 
   /// Prints a result as one JSON object. If there is an old result, "compare" has [{"name", "unit", "old", "new",
-  /// "ratio", "change"}]. The change is "faster" or "slower" if spreads do not overlap, otherwise "".
+  /// "ratio", "change"}]. The change is "faster" or "slower" if spreads do not overlap or, for a file of --shares, if
+  /// shares differ by more than a tenth; otherwise "".
   void print_json(Json result) const;
 
   /// Prints old and new values of common measurements, if there is an old result.
@@ -94,7 +95,7 @@ class Baseline {
   /// Returns true if the file holds the output of heed bench --shares.
   bool holds_shares() const { return holds_shares_; }
 
-  /// Returns true if a kernel reaches less than nine tenths of its recorded fraction; false if the file has none.
+  /// Returns true if a kernel reaches less than nine tenths of its recorded share; false if its share is not recorded.
   bool lost(const bench::KernelResult& kernel) const;
 
   /// Returns a line for each kernel for which lost() is true, and one if the file is from another CPU.

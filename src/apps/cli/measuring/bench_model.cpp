@@ -41,13 +41,13 @@ struct Measured {
   Index profiled = 0;
   std::string unit{};         ///< unit of rates: "images/s", "sequences/s"
   Index tokens = 0;           ///< tokens per example; 0 for images
-  double update_seconds = 0;  ///< time of a training step's update, which processes do not share
+  double update_seconds = 0;  ///< time of a training step's update, which every process computes completely
   bench::Times exchange{};    ///< time to exchange a gradient between processes
   Index gradient_bytes = 0;
   Index sums_over_batch = 0;          ///< batch-norm sums per step
-  LoopTimes loops{};                  ///< per training step, like the next two
-  double step_seconds = 0;            ///< mean, including the first steps
-  std::optional<double> divisible{};  ///< fraction of a step that can be divided among 32 threads
+  LoopTimes loops{};                  ///< per training step
+  double step_seconds = 0;            ///< mean time of a training step, including the first steps
+  std::optional<double> divisible{};  ///< fraction of a training step that can be divided among 32 threads
 };
 
 /// Calls f up to ten times, or until `seconds` have passed. Returns the number of calls.

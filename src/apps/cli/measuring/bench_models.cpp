@@ -61,8 +61,8 @@ ForwardWork forward_work(const std::string& file, const std::vector<std::string>
 }
 
 /// Returns every setting of every mechanism that the model of a file supports. Settings that do not support a class
-/// token use mean pooling. A setting that supports one and computes distances is listed a second time, with distances
-/// in the linear layers too.
+/// token use mean pooling. A setting that supports a class token and computes distances is listed a second time, with
+/// distances in the linear layers too.
 std::vector<Variant> variants(const std::string& file) {
   std::vector<Variant> list;
   for (const MechanismEntry& entry : mechanisms())
@@ -123,7 +123,7 @@ std::vector<ModelCase> model_cases() {
   struct StandardModel {
     const char* name;
     Index batch;
-    bool each_mechanism = false;  // true: all mechanisms; false: that of the file
+    bool each_mechanism = false;  // true: all mechanisms; false: the file's mechanism
     std::vector<const char*> modes = {"train", "infer"};
     const char* file = nullptr;  // name of the file to which `sets` apply; null: `name`
     std::vector<std::string> sets = {};

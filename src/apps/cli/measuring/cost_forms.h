@@ -47,8 +47,8 @@ int time_command(const CostArguments& a);
 /// Throws Error unless all tokens of the model are patches of one grid, whose size --scale can change.
 void require_one_resolution(const ModelConfig& model);
 
-/// Sizes of --scale: for "tokens=49..4096" the patch counts of square grids, for "dim" multiples of the number of
-/// heads that the family supports. Each is at least a sixth larger than the previous one, except for the last.
+/// Sizes of --scale: for "tokens=49..4096" the patch counts of square grids, for "dim" those multiples of the number of
+/// heads that the model family supports. Each is at least a sixth larger than the previous one, except for the last.
 struct Scale {
   bool tokens = false;
   std::vector<Index> sizes;

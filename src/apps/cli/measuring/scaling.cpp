@@ -48,7 +48,7 @@ struct Exponents {
   std::optional<double> time, memory, resident;
 };
 
-/// A mechanism with its measured sizes, and the skipped ones with the reasons.
+/// A mechanism with its measured sizes, and the skipped sizes with the reasons.
 struct MeasuredMechanism {
   std::string label;  ///< "aft:variant=conv:size=5"
   std::unique_ptr<Mechanism> mechanism;
@@ -173,7 +173,7 @@ void print(const ScalingArguments& a, const MeasuredMechanism& one) {
   for (const auto& [tokens, why] : one.skipped) std::cout << fmt::format("{} tokens: {}\n", grouped(tokens), why);
 }
 
-/// Returns true if all exponents are below their bounds; prints the other exponents on stderr. A bound of 0 means none.
+/// Returns true if all exponents are below their bounds; prints those that are not on stderr. A bound of 0 is no bound.
 bool within_bounds(const ScalingArguments& a, const MeasuredMechanism& one) {
   bool all = true;
   const auto check = [&](const char* pass, const char* what, const std::optional<double>& exponent, double bound) {

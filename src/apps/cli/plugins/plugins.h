@@ -6,12 +6,13 @@
 
 namespace heed::cli {
 
-/// Loads a plugin, called `name` in errors, and adds its mechanisms to the list. Returns their names, none if it is
-/// already loaded. Throws Error, naming it, if it is not a plugin, was built for another heed, has a mechanism whose
-/// name is taken, or throws an exception.
+/// Loads a plugin, called `name` in errors, and adds its mechanisms to the list. Returns their names; none if the
+/// plugin is already loaded. Throws Error if the file is not a plugin, was built for another heed, has a mechanism
+/// whose name is taken, or throws an exception.
 std::vector<std::string> load_plugin(const std::string& file, const std::string& name);
 
-/// Loads the plugins in HEED_PLUGINS, separated by colons, then these. Adds them to HEED_PLUGINS for child processes.
+/// Loads the plugins in HEED_PLUGINS, separated by colons, then `files`, and adds these to HEED_PLUGINS for child
+/// processes.
 void load_plugins(const std::vector<std::string>& files);
 
 }  // namespace heed::cli

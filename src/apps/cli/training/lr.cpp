@@ -48,8 +48,8 @@ void print_advice(const RateTest& test, const std::optional<RateAdvice>& found) 
     return;
   }
   std::cout << fmt::format(
-      "falls fastest at {:.2e}; minimum at {:.2e}\nsuggestion: --set optim.lr={:.1e}, the smaller of the first and a "
-      "tenth of the second\n",
+      "the smoothed loss falls fastest at {:.2e} and is lowest at {:.2e}\nsuggestion: --set optim.lr={:.1e}, the "
+      "smaller of the first rate and a tenth of the second\n",
       found->steepest, found->least, found->suggested());
 }
 

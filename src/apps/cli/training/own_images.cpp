@@ -17,7 +17,7 @@ namespace {
 
 /// Statistics of up to a thousand training images.
 struct Look {
-  Index channels = 1, side = 0;   ///< 3 if any is in colour; median of the square roots of their areas
+  Index channels = 1, side = 0;   ///< 3 if any image is in colour; median of the square roots of areas
   std::vector<double> mean, std;  ///< by channel, pixels from 0 to 1
 };
 

@@ -156,7 +156,7 @@ void add_sweep(Command program) {
   command.option("--table", &a.table, "print the table of the finished cells, and train nothing");
   command.option("--redo", &a.redo, "repeat cells that have changed or diverged", {.excludes = "--table"});
   command.option("--csv", &a.format.csv, "print the table as CSV");
-  command.option("--json", &a.format.json, "print it as JSON, with every run", {.excludes = "--csv"});
+  command.option("--json", &a.format.json, "print the table as JSON, with every run", {.excludes = "--csv"});
   command.option("--markdown", &a.format.markdown, "print the table as Markdown", {.excludes = "--csv,--json"});
   command.option("--runs", &a.format.runs, "with --csv: a line for each run, with its hash and version");
   command.footer(sweep_help);

@@ -12,9 +12,9 @@ namespace heed::cli {
 
 enum class CellState { open, begun, finished, diverged, failed, changed };
 
-/// An experiment of a sweep and its run's directory, OUT/ARM/seed-N. Besides the files of heed train, it has cell.toml,
-/// the configuration; cell.json with arm, seed, the configuration's hash, the version that runs it and any divergence;
-/// and train.log, the output.
+/// An experiment of a sweep and its run's directory, OUT/ARM/seed-N. Besides the files of heed train, the directory has
+/// cell.toml, the configuration; cell.json with arm, seed, the configuration's hash, the version that runs it and any
+/// divergence; and train.log, the output.
 struct Cell {
   std::string arm;
   Experiment experiment;
@@ -34,8 +34,8 @@ std::vector<Cell> find_cells(const std::vector<SweepCell>& sweep, const std::str
 /// Updates the state from the directory. A cell whose training failed earlier becomes open or begun.
 void read_state(Cell& cell);
 
-/// Marks a cell as changed if its run was started with data that differ from those of the first run with the same data
-/// settings or, with `now`, from the present data, if these can be opened.
+/// Marks a cell as changed if its run was started with data that differ from the data of the first run with the same
+/// data settings. With `now`, the run's data are compared with the present data instead, if these can be opened.
 void mark_changed_data(std::vector<Cell>& cells, bool now);
 
 /// Writes cell.toml, the input of heed train, and cell.json.
@@ -44,7 +44,7 @@ void prepare(const Cell& cell);
 /// Records in cell.json that training diverged, and why.
 void record_divergence(const Cell& cell, const std::string& message);
 
-/// Returns true if the cell's directory has a cell.json, as proof that it is a sweep's.
+/// Returns true if the cell's directory has a cell.json, which shows that a sweep created the directory.
 bool is_of_sweep(const Cell& cell);
 
 /// Removes a cell's directory. Requires is_of_sweep().

@@ -127,7 +127,7 @@ class Sweeper {
                              printable(result), duration(seconds), time_left());
   }
 
-  /// Returns the sum over all cells of the fractions of their epochs that are complete.
+  /// Returns share_done(), summed over the cells to train.
   double done() const {
     double sum = 0;
     for (const Cell* cell : waiting_) sum += share_done(*cell);

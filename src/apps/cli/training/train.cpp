@@ -52,8 +52,8 @@ std::atomic<bool> interrupt{false};
 std::atomic<std::time_t> interrupted_at{0};  ///< seconds of the monotonic clock; 0: not interrupted
 bool has_terminal = false;
 
-/// Handles Ctrl-C. The first one stops the run after its step; a later one ends the program at once, unless it comes
-/// within two seconds: a terminal and a launcher may each send one.
+/// Handles Ctrl-C. The first signal stops the run after the current step. A later one ends the program at once, except
+/// within two seconds of the first: a terminal and a launcher may each send a signal.
 extern "C" void on_interrupt(int signal) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -105,7 +105,7 @@ void warn_of_examples(const Experiment& x, const TrainPlan& plan) {
                    limited ? fmt::format("; data.limit={} takes the first", x.data.limit) : ""));
 }
 
-/// Warns about keys without effect: those of the schedule after the warm-up, if the warm-up lasts until the end of
+/// Warns about keys of the schedule after the warm-up, which have no effect if the warm-up lasts until the end of
 /// training.
 void warn_of_warm_up(const Experiment& x, const TrainPlan& plan) {
   const Index steps = x.train.epochs * plan.steps_per_epoch;
@@ -229,7 +229,7 @@ class TrainProgress : public TrainObserver {
                           : fmt::format("test accuracy {:.2f} % ({:.0f} of {:.0f})", 100 * s.accuracy(), s.correct,
                                         s.terms))
               << (s.mean_loss() < 0 ? "\n" : fmt::format(", {}\n", loss_text(s.mean_loss()))) << std::flush;
-    // 0 unless the task is a classification.
+    // The number of classes; 0 unless the task is a classification.
     const Index classes = patches || x_.model.task == "lm" || x_.self_supervised() ? 0 : x_.model.classes;
     if (classes == 0 || static_cast<Index>(t.counts.size()) != classification_counts(classes)) return;
     const double share = commonest_share(t, classes), error = 2 * std::sqrt(share * (1 - share) / s.terms);
@@ -409,7 +409,7 @@ Experiment experiment_of(const TrainArguments& a) {
   for (const std::string& set : sets) {
     const bool divides = set.starts_with("data.validation=");
     divided = divided || divides;
-    // Without FILE, other keys may fit only a model and means that the images determine.
+    // Without FILE, other keys may be valid only with the model and means that the images determine below.
     if (!a.file.empty() || divides || set.starts_with("data.limit=") || set.starts_with("data.skip_bad="))
       given.push_back(set);
   }
@@ -559,7 +559,7 @@ int train_command(const TrainArguments& a) {
   const Outcome outcome = train(experiment, options, progress);
   progress.clear();
   if (a.profile) print_profile(profile, progress.steps());
-  // The run has recorded its configuration, including overrides.
+  // Without --set, since the recorded configuration includes the overrides.
   const std::string resume = fmt::format("{} train --run {} --resume{}{}", program_name(), shell_word(a.run),
                                          a.threads > 0 ? fmt::format(" --threads {}", a.threads) : "",
                                          plugin_options(experiment.attention.mechanism));

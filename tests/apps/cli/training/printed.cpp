@@ -197,9 +197,10 @@ BOOST_AUTO_TEST_CASE(a_rate_test_is_printed) {
   const std::optional<RateAdvice> found = advice(test.points);
   BOOST_REQUIRE(found.has_value());
   const std::string rate = fmt::format("{:.1e}", std::min(found->steepest, found->least / 10));
-  check_contains(text, {fmt::format("falls fastest at {:.2e}; minimum at {:.2e}\nsuggestion: --set optim.lr={}, the "
-                                    "smaller of the first and a tenth of the second\n",
-                                    found->steepest, found->least, rate)});
+  check_contains(text,
+                 {fmt::format("the smoothed loss falls fastest at {:.2e} and is lowest at {:.2e}\nsuggestion: --set "
+                              "optim.lr={}, the smaller of the first rate and a tenth of the second\n",
+                              found->steepest, found->least, rate)});
   check_contains(read_file(picture),
                  {"suggested: " + rate, "greater values at", fmt::format("{:.3g}", 1.25 * test.points[0].loss)});
   words.emplace_back("--csv");
