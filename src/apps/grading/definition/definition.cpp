@@ -118,7 +118,7 @@ class Defined : public MechanismBase<Defined> {
     return y;
   }
 
-  /// Divides the vector x[i step], i < count, by its length.
+  /// Divides the vector x[i step], i < count, by its length, sqrt(eps + sum of squares).
   template <class T>
   void normalise(T* x, Index count, Index step) const {
     using std::sqrt;
@@ -138,7 +138,7 @@ class Defined : public MechanismBase<Defined> {
     return y;
   }
 
-  /// Returns x, each element multiplied by its gate.
+  /// Returns x, with each element multiplied by its gate; x itself if the gate is the identity.
   template <class T>
   static Tensor<T> gated(const FeatureMap& gate, Matrix<const T> by, const Tensor<T>& x) {
     Tensor<T> y(x.shape());

@@ -11,7 +11,7 @@ namespace heed {
 /// A smooth function of c x, with moderate values for inputs from -2 to 2.
 enum class Feature { identity, sigmoid, softplus, square, root, exp, silu, erf };
 
-/// Divisor: none; the length of each token; or for each channel, the length over all tokens.
+/// Divisor of features: none; each token's length; or each channel's length, over all tokens.
 enum class Norm { none, token, channel };
 
 /// Order of the products: scores of all pairs first, or a state of keys and values first.

@@ -87,7 +87,7 @@ class Writer {
   void end() { line("}};\n\ntemplate MechanismEntry mechanism_entry<Personal>();\n\n}}  // namespace heed"); }
 
   void memory() {
-    plain(R"(  // Saved for each head: the features X and Y; F and G, the same divided by lengths; the lengths; W;)");
+    plain(R"(  // Saved for each head: the features X and Y; F and G, X and Y divided by lengths; the lengths; W;)");
     plain(pairs_ ? R"(  // S, A and the sums of E; and P.)" : R"(  // Z, the sums s and F s; and P.)");
     plain(R"(  template <class T>
   struct Saved {
@@ -129,7 +129,7 @@ class Writer {
            raw);
   }
 
-  /// Returns the class's function that computes a feature.
+  /// Returns the name of the class's function that computes a feature.
   std::string function(const FeatureMap& map) {
     for (std::size_t i = 0; i < maps_.size(); ++i)
       if (maps_[i].feature == map.feature && maps_[i].c == map.c) return fmt::format("feature{}", i + 1);
@@ -137,7 +137,7 @@ class Writer {
     return fmt::format("feature{}", maps_.size());
   }
 
-  /// Return lambdas that compute a feature and its slope.
+  /// Return the text of lambdas that compute a feature and its slope.
   std::string value(const FeatureMap& map) { return fmt::format("[this](T x) {{ return {}(x); }}", function(map)); }
   std::string slope(const FeatureMap& map) {
     return fmt::format("[this](T x) {{ return {}_slope(x); }}", function(map));

@@ -198,7 +198,7 @@ Mark mark_answer(const std::string& lab, const LabPoint& point, const Answer* an
   const double right = formula_value(point.formula, values);
   if (number == nullptr) return {false, {"it is a string; expected a number"}};
   if (std::abs(*number - right) <= point.tolerance * std::abs(right)) return {true, {}};
-  // Does not say whether the number is too large, which would allow finding it in a few tries.
+  // Does not say whether the number is too large: a few tries would then find the answer.
   if (right == 0 || *number == 0) return {false, {"it is wrong"}};
   const double ratio = *number / right;
   if (!(ratio > 0)) return {false, {"its sign is wrong"}};

@@ -16,7 +16,7 @@ double formula_value(const std::string& formula, const std::map<std::string, dou
 std::optional<double> number_in(const std::string& text);
 
 /// Returns the hash of a point's answer, which lab.toml stores: words ignore case and spaces, numbers are rounded to
-/// `digits` significant digits, and inf, -inf and nan are words. It hides the answer from readers, but not from
+/// `digits` significant digits, and inf, -inf and nan are words. The hash hides the answer from readers, but not from
 /// systematic guessing.
 std::string answer_hash(const std::string& lab, const std::string& point, const Answer& answer, Index digits);
 

@@ -95,7 +95,7 @@ class Marker {
     if (std::ranges::find(mark.says, what) == mark.says.end()) mark.says.push_back(what);
   }
 
-  /// Marks a point as right unless an answer is missing or `compare` finds an error in one.
+  /// Marks a point as right unless an answer is missing or `compare` finds an error in an answer.
   template <class Compare>
   Mark mark_cases(Question question, const Compare& compare) {
     const Answers& given = answers(question);
@@ -234,7 +234,7 @@ class Marker {
     for (Index i = 0; i < got.size(); ++i) {
       const double e = std::abs(got[i] - expected[i]) / largest;
       if (!(e <= error)) error = e;
-      if (std::isnan(error)) break;  // the next element would overwrite it
+      if (std::isnan(error)) break;  // the next element would overwrite the NaN
     }
     if (error <= precision) return;
     say(mark, fmt::format("{} its error is {:.1g} of the tensor's largest element; expected at most {:.0g}: write the "
