@@ -95,7 +95,7 @@ void surrogate_gradients(Reply& reply) {
   constexpr Index half = 100;
   Tensor<float> u(Shape{2 * half + 1});
   for (Index i = -half; i <= half; ++i) u[i + half] = static_cast<float>(i) / 40;
-  // Adds the gradient of -|w - x| with respect to x or w for each u = w - x, x = 0.
+  // Adds the gradient of -|w - x| with respect to x or w for each u = w - x, with x = 0.
   const auto add = [&](const char* name, DistanceGradient gradient, bool of_weight) {
     Tensor<float> gradients(u.shape());
     const float zero = 0;

@@ -31,9 +31,9 @@ class Training {
 
   Member& member() { return *member_; }
 
-  /// Runs the next step and returns {"step", "epoch", "loss", "accuracy", "lr", "gradient"}. Steps and epochs count
-  /// from 1; loss and accuracy are computed on the batch before the update; "gradient" is the gradient's norm before
-  /// clipping. Throws Error for a non-finite loss or norm.
+  /// Runs the next step and returns {"step", "epoch", "loss", "accuracy", "lr", "gradient"}. Steps and epochs are
+  /// counted from 1; loss and accuracy are computed on the batch before the update; "gradient" is the gradient's norm
+  /// before clipping. Throws Error for a non-finite loss or norm.
   Json step();
 
   /// Returns {"loss", "accuracy", "images"} on the test images.

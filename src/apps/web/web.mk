@@ -46,9 +46,9 @@ $(WEB_BUILD)/flags: force
 	+@mkdir -p $(@D); echo '$(WEB_CXX) $(WEB_FLAGS)' >$@.new; $(update)
 -include $(WEB_OBJECTS:.o=.d)
 
-# Clang 14's output and the code that finds an exception's handler share a variable: a global one in Clang's output, a
-# thread-local one in emscripten 3.1.6's library, so no handler is ever found. The library's code is recompiled with a
-# global one. Then two threads must not throw at the same time; microbatches of a pass do not throw.
+# Clang 14's output and the code that finds an exception's handler share a variable. It is global in Clang's output and
+# thread-local in emscripten 3.1.6's library, so no handler is ever found. The library's code is recompiled with a
+# global variable. Two threads must then not throw at the same time; microbatches of a pass do not throw.
 WEB_UNWIND  := /usr/share/emscripten/system/lib/libunwind
 $(WEB_BUILD)/unwind.o: $(WEB_BUILD)/flags
 	$(call say,LD  $@)$(WEB_NODE) emcc -Oz -pthread -fwasm-exceptions -DNDEBUG -D__USING_WASM_EXCEPTIONS__ \

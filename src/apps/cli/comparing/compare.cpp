@@ -117,7 +117,7 @@ void print_curves(const Arms& arms, const CurveName& curve) {
   table.print(std::cout);
 }
 
-/// Prints the tests of the other arms against the first, and a warning if an arm with runs to compare has too few.
+/// Prints the tests of the other arms against the first, and a warning if an arm has only one or two finished runs.
 void print_tests(const Arms& arms, const FigureName& figure, Index test_images) {
   if (arms.size() < 2) return;
   const double unit = figure.share ? 100 : 1;

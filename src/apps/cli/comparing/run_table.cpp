@@ -71,7 +71,7 @@ Json run_json(const TableRun& run) {
   return json;
 }
 
-/// Prints notes on unfinished runs, which the means exclude, and on runs of other versions, which they include.
+/// Prints notes on unfinished runs, which the means exclude, and on runs of other versions, which the means include.
 void print_notes(std::ostream& out, const std::vector<TableArm>& arms) {
   std::map<std::string, int> versions;
   std::string notes;

@@ -19,7 +19,7 @@ struct TableRun {
   Index seed = 0;
   std::string state;    ///< "finished", "diverged", ...
   std::string note;     ///< reason why the run is not finished, if known
-  std::string hash;     ///< configuration_hash of its configuration
+  std::string hash;     ///< configuration_hash() of the run's configuration
   std::string version;  ///< version of heed that ran it; empty if it has not been started
   RunFigures figures;   ///< no values unless the run is finished
 };

@@ -63,9 +63,9 @@ std::string identity_in(const CsvRows& roster, std::size_t row);
 /// Returns a row for each student: the marks of each lab, their total, the possible total, and the late days.
 CsvRows gradebook(const ClassResults& results);
 
-/// Returns the roster with the marks of each lab filled in: in Canvas's column `LAB (123)`, together with its row of
-/// possible points; in the column Grade of Moodle's grading worksheet, if there is only one lab; or else in a new
-/// column. Other cells, and those for which there is no mark, are unchanged.
+/// Returns the roster with the marks of each lab, and Canvas's row of possible points, filled in: in Canvas's column
+/// `LAB (123)`; in the column Grade of Moodle's grading worksheet, if there is only one lab; or else in a new column.
+/// Other cells, and cells for which there is no mark, are unchanged.
 CsvRows filled_roster(const ClassResults& results, CsvRows roster);
 
 /// Returns all feedback for one student.

@@ -30,10 +30,10 @@ std::string file_for(const Lab& lab, const std::string& student);
 
 /// The marks of one submission.
 struct LabResult {
-  std::string problem;               ///< reason why it could not be graded; empty if it was
+  std::string problem;               ///< reason why the submission could not be graded; empty if it was graded
   std::vector<Mark> marks;           ///< in the order of the points
   std::vector<std::string> calls{};  ///< system functions that a compiled submission calls
-  std::set<std::string> refused{};   ///< kinds of forbidden system calls that it made while it ran
+  std::set<std::string> refused{};   ///< kinds of forbidden system calls that the running submission made
 
   double sum(const Lab& lab) const;
 };

@@ -39,8 +39,8 @@ std::string without_prompt(std::string text) {
   return text;
 }
 
-/// Returns the answers by id, from the cells with the tag answer-ID. Jupyter copies the tag to both parts of a cell
-/// that is split, which are joined.
+/// Returns the answers by id, from the cells with the tag answer-ID. If a cell is split, Jupyter copies the tag to both
+/// parts, and their texts are joined here.
 std::map<std::string, std::string> answers_of(const Json& notebook) {
   std::map<std::string, std::string> answers;
   for (const Json& cell : notebook.at("cells").items()) {

@@ -62,7 +62,7 @@ void* open_library(const std::string& file, const std::string& name, int mode) {
   return library;
 }
 
-/// Returns a text of the record, which may lack its terminator.
+/// Returns the text in a field of the record; the field may lack a terminator.
 template <std::size_t size>
 std::string text_of(const char (&text)[size]) {
   return {text, strnlen(text, size)};

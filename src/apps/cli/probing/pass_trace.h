@@ -14,15 +14,15 @@ namespace heed::cli {
 inline constexpr const char* trace_key = "heed.trace";
 
 /// Collector of a pass's tensors on the thread that created it, in the order of computation: results as NAME.out,
-/// gradients as NAME.grad. An operation has its layer's name if it is the layer's only one, so that the tensor equals
-/// the output of PyTorch's module of this name; otherwise "layer/operation". Steps within a mechanism
+/// gradients as NAME.grad. An operation has its layer's name if it is the layer's only operation, so that the tensor
+/// equals the output of PyTorch's module of this name; otherwise "layer/operation". Steps within a mechanism
 /// (attention/steps.h) are "layer/S".
 template <class T>
 class PassTrace final : public TensorObserver<T> {
  public:
   PassTrace();
 
-  /// Returns the observers of the pass. Its operations are not fused, as for cost tables.
+  /// Returns the observers of the pass, whose operations are not fused, as for cost tables.
   Observers<T> observers() { return {.trace = &operations_, .tensors = this}; }
 
   void observe(const ObservedTensor<T>& tensor) override;

@@ -16,7 +16,7 @@ namespace heed::cli {
 /// Exit statuses.
 inline constexpr int ok = 0, check_failed = 1, bad_input = 2, diverged = 3, undecided = 4, interrupted = 130;
 
-/// Adds a command to the program.
+/// Function that adds a command to the program.
 using AddCommand = void(Command program);
 AddCommand add_train, add_sweep, add_compare, add_diff, add_verdict, add_report, add_lr, add_eval, add_features,
     add_predict, add_generate, add_image, add_maps, add_spectrum, add_residual, add_gradcheck, add_selftest, add_list,

@@ -13,7 +13,8 @@ Index terminal_columns();
 /// Formats seconds as m:ss or h:mm:ss.
 std::string duration(double seconds);
 
-/// Returns the number of steps after `step` in a run of `epochs` epochs and, unless it is 0, at most `max_steps` steps.
+/// Returns the number of steps after `step` in a run of `epochs` epochs and, unless max_steps is 0, at most max_steps
+/// steps.
 /// After a change of the data, earlier epochs may have had a different number of steps.
 Index steps_left(const StepReport& step, Index steps_per_epoch, Index epochs, Index max_steps);
 

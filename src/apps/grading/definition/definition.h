@@ -47,8 +47,8 @@ void require_composed(const std::string& identity);
 /// require_composed() does.
 std::string plain_identity(std::string identity);
 
-/// Returns the definition derived from an identity; two identities rarely have the same one. Only its
-/// plain_identity() matters.
+/// Returns the definition derived from plain_identity() of an identity. Two identities rarely have the same
+/// definition.
 Definition definition_of(const std::string& identity, PersonalTask task);
 
 /// Returns the definition as text: equations, shapes and constants.

@@ -6,7 +6,7 @@ export function readAddress() {
   return { view, settings: Object.fromEntries(new URLSearchParams(query)) };
 }
 
-/** Returns a setting as a whole number from low to high; `otherwise` if it is not one. */
+/** Returns a setting as a whole number from low to high; `otherwise` if its text is not such a number. */
 export function whole(text, low, high, otherwise) {
   const number = Number(text ?? NaN);
   return Number.isInteger(number) && number >= low && number <= high ? number : otherwise;

@@ -18,7 +18,7 @@ export class Chart {
     this.x = x;
     this.format = format;
     this.formatX = formatX;
-    /** @type {number[]|null} lowest and highest y; null: those of the values */
+    /** @type {number[]|null} lowest and highest y; null: the lowest and highest of the values */
     this.range = range;
     this.svg = makeSvg("svg", {
       class: "chart",

@@ -125,7 +125,7 @@ export class LookView {
     this.#draw();
   }
 
-  /** Offers the pictures that the models have. */
+  /** Lists the kinds of pictures that the models have for the image, and redraws. */
   #looked() {
     const pictures = this.#sides.flatMap((side) => side.answered?.look.blocks.flatMap((block) => block.pictures) ?? []);
     const names = [...new Set(["map", ...pictures.map((picture) => picture.name)])];

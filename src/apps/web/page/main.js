@@ -43,7 +43,7 @@ function show(name, parts) {
   writeAddress(name, settings[name] ?? {});
 }
 
-/** Adds the page's listeners: tabs, by click and arrow keys; the address; dropped files. */
+/** Adds the page's listeners: for clicks and arrow keys on tabs, for changes of the address, and for dropped files. */
 function listen(parts) {
   for (const [i, tab] of tabs.entries()) {
     tab.addEventListener("click", () => show(tab.dataset.view, parts));

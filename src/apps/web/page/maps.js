@@ -6,8 +6,8 @@ import { rgbOf } from "./plot.js";
 /**
  * Returns the grids of numbers of a picture, one for each head or group of channels. Pictures of token pairs show the
  * query's weight for each patch: `query` is the index of a patch, or -1 for the class token or, without one, the mean
- * over the patches. Keys before the patches are omitted. A matrix with a column for each token becomes tiles, one for
- * each row.
+ * over the patches. Keys before the patches are omitted. Without `identity`, the identity matrix is subtracted from
+ * maps that include it. A matrix with a column for each token becomes tiles, one for each row.
  */
 export function gridsOf(picture, model, query, identity) {
   const { shape, data } = picture.numbers,

@@ -190,7 +190,7 @@ export class TrainView {
     this.failed.textContent = "";
   }
 
-  /** Called when another view is opened. */
+  /** Called before the view is replaced, when the address changes. */
   leave() {
     this.reset();
   }
