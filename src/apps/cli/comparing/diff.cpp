@@ -122,7 +122,7 @@ std::string compare_runs(const RunPaths& a, const RunPaths& b, double tolerance)
           "metrics: step {}: {} is {} in A, {} in B, difference {:.2g}; equal values before it: {}\n", place.first,
           x.name, x.value, y, difference, compared);
       if (place.first > step + 1)
-        std::cout << "metrics.csv lacks the steps between; train.log_steps = true records all\n";
+        std::cout << "metrics.csv lacks steps before this one; train.log_steps = true records every step\n";
       std::cout
           << "to find the operation: run heed probe model --trace with the same weights on both computers, then heed "
              "diff on the results\n";

@@ -201,8 +201,8 @@ void require_sizes(const ScalingArguments& a, const MeasuredMechanism& one) {
            in_megabytes(scaling_bytes(mechanism, a.dim, a.heads, tokens)) <= static_cast<double>(a.max_megabytes);
   });
   require((a.time_below == 0 && a.memory_below == 0) || fitted >= 2,
-          "scaling: a bound requires an exponent, fitted to at least two sizes; --max-memory allows {1} of at least "
-          "{0} tokens",
+          "scaling: a bound requires an exponent, fitted to at least two sizes; found {1} of at least {0} tokens "
+          "within --max-memory",
           a.fit_from, fitted);
 }
 

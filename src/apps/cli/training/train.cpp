@@ -446,8 +446,9 @@ void print_remedies(const Experiment& x, const std::string& run, const TrainProg
       progress.remark(), x.optim.lr, program_name(), run, plugin_options(x.attention.mechanism), x.train.epochs,
       grouped(progress.last().step));
   if (!holds_sequences(x.data) && !derived)
-    text += fmt::format("  data.mean, data.std  those of these images, pixels from 0 to 1; {:.4g} and {:.4g} here\n",
-                        fmt::join(x.data.mean, ","), fmt::join(x.data.std, ","));
+    text += fmt::format(
+        "  data.mean, data.std  measured on these images, pixels from 0 to 1; this run had {:.4g} and {:.4g}\n",
+        fmt::join(x.data.mean, ","), fmt::join(x.data.std, ","));
   std::cout << fitted(text);
 }
 

@@ -163,7 +163,7 @@ class Marker {
     if (answer.integer(0, 1) == 0) fail("{}", answer.text());
     require(answer.integer(0, 1) == 1, "its output cannot be computed");
     const Tensor<double> noise = answer.tensor();
-    require(noise.size() == 1, "it has no noise");
+    require(noise.size() == 1, "the noise of its output is missing");
     for (Index left = answer.integer(0, 100); left > 0; --left) {
       const std::string name = answer.text();
       Tensor<double> expected = answer.tensor();
