@@ -78,7 +78,8 @@ struct Work {
   Index bytes() const { return static_cast<Index>(alone.number("gradient_bytes")); }
   Index sums() const { return static_cast<Index>(alone.number("sums_over_batch")); }
 
-  /// Returns the number of rounds that a process needs for its lanes; in a round, each thread processes one lane.
+  /// Returns the number of rounds that a process needs for its lanes. In a round, each thread processes one lane or, if
+  /// `streamed`, all threads together process one lane.
   double rounds(int processes) const {
     return std::ceil(std::ceil(double(lanes) / processes) / (streamed ? 1 : alone.threads));
   }

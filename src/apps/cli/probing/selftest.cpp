@@ -19,8 +19,8 @@ namespace heed::cli {
 
 namespace {
 
-/// A temporary directory, removed with its files; in an in-memory file system if possible, because runs sync their
-/// files to the disk.
+/// A temporary directory, removed with its files. Unless TMPDIR is set, it is in memory if possible, because runs sync
+/// their files to the disk.
 class Workplace {
  public:
   Workplace() {
