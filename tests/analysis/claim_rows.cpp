@@ -1,4 +1,4 @@
-// Tables of run results: the rows of a claim, their lines, and the limits of their values.
+// Tables of run results: the rows of a claim, their line numbers, and the limits of their values.
 #include "heed/analysis/claim_rows.h"
 
 #include "heed/io/file.h"

@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(neighbours_by_hand) {
   BOOST_TEST(three[0] == 1);
   BOOST_TEST(std::abs(three[1] - std::exp(2)) < 1e-14);
   BOOST_TEST(three[2] == 1);
-  BOOST_TEST(Neighbours<double>(teachers, 3, {2, 0.5}).scores(test)[2] == 0);  // on ties the earlier is nearer
+  BOOST_TEST(Neighbours<double>(teachers, 3, {2, 0.5}).scores(test)[2] == 0);  // of equally near rows, the first
   BOOST_TEST(Neighbours<double>(teachers, 3, {4, 0.5}).scores(test)[2] == 1 + std::exp(-2));
   BOOST_TEST(answers_of(three) == (std::vector<int>{1}), boost::test_tools::per_element());
   BOOST_TEST(answers_of(Tensor<double>(Shape{2, 3}, {1, 2, 2, 5, 5, 1})) == (std::vector<int>{1, 0}),

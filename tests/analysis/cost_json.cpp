@@ -1,4 +1,4 @@
-// Costs as JSON, with the multiplications of a small model by hand.
+// Costs as JSON; the multiplications of a small model are counted by hand.
 #include "heed/analysis/cost_json.h"
 
 #include "heed/io/json.h"
@@ -15,8 +15,9 @@ using namespace heed;
 
 namespace {
 
-/// Returns the cost of a model of one token of 2 channels. It multiplies 2 times for the patch, 12 for q, k and v, 4 in
-/// attention, 4 for its projection, 4 times `hidden` in the feed-forward layers, and 8 for four classes.
+/// Returns the cost of a model of one token of 2 channels. Its forward pass has 2 multiplications for the patch, 12 for
+/// q, k and v, 4 in attention, 4 for attention's projection, 4 * `hidden` in the feed-forward layers, and 8 for four
+/// classes.
 ModelCost one_token_cost(Index hidden) {
   ModelConfig m;
   m.image = 1, m.channels = 1, m.patch = 1, m.dim = 2, m.depth = 1, m.heads = 1, m.hidden = hidden, m.classes = 4;

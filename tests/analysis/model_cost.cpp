@@ -34,7 +34,7 @@ AttentionConfig attention_of(const std::string& mechanism, const OptionValues& o
   return config;
 }
 
-/// Returns the model with or without a class token, as the mechanism requires; none if it supports neither.
+/// Returns the model with or without a class token, as the mechanism requires; null if it supports neither.
 std::unique_ptr<Model> model_with(ModelConfig config, const AttentionConfig& attention) {
   for (const char* pool : {"cls", "mean"}) try {
       config.pool = pool;
@@ -209,7 +209,8 @@ BOOST_AUTO_TEST_CASE(operations_hold_what_a_step_keeps) {
   }
 }
 
-// Fused operations of training are counted separately: costs and bytes between operations follow the papers.
+// Operations that training fuses are counted as separate operations, as in papers: their costs, and the bytes between
+// them.
 BOOST_AUTO_TEST_CASE(operations_that_are_fused_are_counted_by_themselves) {
   const auto operations = [](const char* linear) {
     ModelConfig config = small_model();
@@ -219,8 +220,8 @@ BOOST_AUTO_TEST_CASE(operations_that_are_fused_are_counted_by_themselves) {
       ++counts[operation.operation];
     return counts;
   };
-  // Two blocks of qkv, proj, fc1, fc2, and the head; two norms per block and a final one. Layers before the head
-  // process all tokens.
+  // Nine linear layers: qkv, proj, fc1 and fc2 in each of two blocks, and the head. Five norms: two in each block, and
+  // a final one. Layers before the head process all tokens.
   using Counts = std::map<std::string, int>;
   const Counts ends{{"patch_embedding", 1}, {"embed_tokens", 1}, {"select_token", 1}};
   Counts mul{{"linear", 9}, {"layer_norm", 5}, {"gelu", 2}, {"softmax", 2}},
@@ -321,7 +322,8 @@ BOOST_AUTO_TEST_CASE(rows_of_every_family_add_up_to_the_parameters) {
   }
 }
 
-// 17 rows of 12 or 10 elements; the head reads the class token, the patch embedding 16 windows of 3 x 2 x 2.
+// Layers of a block read 17 rows of 12 or 10 elements; the head reads one row, the class token; the patch embedding
+// reads 16 windows of 3 x 2 x 2 elements.
 BOOST_AUTO_TEST_CASE(rows_multiplied_by_weights) {
   const ModelCost cost = cost_of(VisionTransformer(small_model(), attention_of("softmax", {})));
   const std::tuple<const char*, double, double> layers[] = {

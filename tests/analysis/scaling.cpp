@@ -115,8 +115,8 @@ BOOST_AUTO_TEST_CASE(quadratic_memory_is_seen) {
   BOOST_TEST(scaling_bytes(*mechanism, 8, 1, 512) <= static_cast<double>(size.backward.bytes) + 2 * 4 * 512 * 32);
 }
 
-// The bound counts values and gradients of x, out, prepared tensors and parameters. Several parameters without prepared
-// tensors also have sums of gradients.
+// The bound counts values and gradients of x, out, prepared tensors and parameters. A mechanism with several
+// parameters and no prepared tensors also has sums of gradients.
 BOOST_AUTO_TEST_CASE(a_lower_bound_counts_each_tensor) {
   struct Bounded {
     const char* name;
@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(quantiles_are_those_of_all_runs) {
   BOOST_TEST((ScalingPass{.times = {1, 3}}.quantile(0.5)) == 2);
 }
 
-// The peak during a pass is about the current size, since the pass is small.
+// The peak resident memory during a small pass is close to the current resident memory.
 BOOST_AUTO_TEST_CASE(resident_growth_is_relative, *boost::unit_test::precondition(without_sanitizer)) {
   const auto mechanism = make_mechanism("softmax", {});
   const ScalingSize whole = measure_scaling(*mechanism, 8, 2, 16, 0, 0);
@@ -236,7 +236,8 @@ BOOST_FIXTURE_TEST_CASE(several_mechanisms_share_a_file_and_a_drawing, Runs) {
   check_contains(bounded.err, {"aft:param=dense: memory of the backward pass grows as N^1."});
 }
 
-// With matrices [N, N] of parameters, memory grows quadratically; three of 512 x 512 and the rest take more than 4 MB.
+// With matrices [N, N] of parameters, memory grows quadratically; three matrices of 512 x 512 and the other tensors
+// take more than 4 MB.
 BOOST_FIXTURE_TEST_CASE(bounds_and_sizes_left_out, Runs) {
   const Finished run = heed_with(command(
       {"aft", "--set", "param=dense", "--tokens", "128,256,512", "--max-memory", "2", "--memory-below", "1.15"}));
@@ -259,7 +260,8 @@ BOOST_FIXTURE_TEST_CASE(memory_of_a_linear_mechanism_is_below_its_bound, Runs,
   BOOST_TEST(linear.status == 0, linear.err);
 }
 
-// The exponent is the slope of the printed memory between the last two sizes; --fit-from excludes smaller sizes.
+// The exponent is the slope of the printed memory between the last two sizes, on logarithmic scales; --fit-from
+// excludes smaller sizes.
 BOOST_FIXTURE_TEST_CASE(an_exponent_is_fitted_from_a_size_on, Runs) {
   for (const auto& [from, tokens] : {std::pair("8", "1,8,512"), {"512", "8,512,1024"}, {"1", "8,512"}}) {
     output_of(command({"softmax", "--tokens", tokens, "--fit-from", from}));

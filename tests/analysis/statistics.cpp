@@ -77,7 +77,8 @@ BOOST_AUTO_TEST_CASE(the_tests_of_students_data) {
   check_close(equal.value - equal.half_width(), -3.363874, 5e-6);
 }
 
-// Welch's formula on samples of three and five values: variances 7/3 and 10.7 of a value, 7/9 and 2.14 of a mean.
+// Welch's formula on samples of three and five values: the variances of a value are 7/3 and 10.7, and those of the mean
+// are 7/9 and 2.14.
 BOOST_AUTO_TEST_CASE(welch_gives_each_sample_its_own_freedom) {
   const std::vector<double> three{1, 2, 4}, five{2, 3, 7, 4, 10};
   const Difference found = *welch(sample_of(three), sample_of(five));
@@ -164,7 +165,7 @@ BOOST_AUTO_TEST_CASE(rounding_is_no_scatter) {
   const std::vector<double> below{-0.91, -0.92, -0.945}, lower{-0.9, -0.91, -0.935};
   BOOST_TEST(paired(below, lower)->error == 0);
   for (const double value : {0.1, -0.1}) BOOST_TEST(sample_of(std::vector<double>(6, value)).squares == 0);
-  // Small deviations are not taken for rounding errors if they exceed these: here 1e-12 / 3, 1e-12 / 3 and -2e-12 / 3.
+  // Deviations above the rounding errors are not ignored, however small: here 1e-12 / 3, 1e-12 / 3 and -2e-12 / 3.
   const std::vector<double> apart{0.9, 0.91, 0.935 + 1e-12};
   check_close(paired(large, apart)->error, 1e-12 / 3, 1e-15);
   const std::vector<double> values{0.5, 0.5, 0.5 + 1e-12};

@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(two_gradients_of_each_product) {
 }
 
 // The products that give S and y have two gradients each. The keys are also summed, and the queries multiplied by this
-// sum: the backward pass adds the sum's gradient to each key, and its product has two gradients.
+// sum: the backward pass adds the sum's gradient to each key, and the product with the sum has two gradients.
 BOOST_AUTO_TEST_CASE(gradients_of_kernel_sums) {
   const auto expected = [](Index queries, Index keys, Index p, Index width) {
     return H * (products(2 * (queries + keys) * p * width) + products(2 * queries * p) + Counts{.add = keys * p});
@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_kernel_sums) {
   BOOST_TEST((cost_of("cosformer", {{"reweight", "2d"}}, square()).backward_contractions == expected(N, N, 4 * d, d)));
 }
 
-// As above, plus a product with omega for the features; omega gets no gradient.
+// Performer has the gradients of kernel sums. The features are a product with omega, and omega gets no gradient.
 BOOST_AUTO_TEST_CASE(gradients_of_random_features) {
   constexpr Index m = 7;
   const Counts omega = products((N + M) * m * d), sums = products((N + M) * m * e), divisors = products(N * m),
@@ -100,10 +100,10 @@ BOOST_AUTO_TEST_CASE(gradients_of_chunks) {
   BOOST_TEST((cost.backward_contractions == H * products(2 * attention)));
 }
 
-// Rows of 5 and 3 tokens in windows of 3 and 5: 13 and 9 pairs. With outside=zero, a query whose window lacks some
-// tokens adds the sum over these tokens as one more term. A term takes a product and an addition per channel, and an
-// addition for the mass; in the backward pass, also a product for the mass. The gradient of a bias takes a product and
-// an addition per channel for each pair, and one more addition.
+// A row of 5 tokens has 13 pairs in windows of 3, and a row of 3 tokens has 9 pairs in windows of 5. With outside=zero,
+// a query whose window lacks some tokens adds the sum over these tokens as one more term. A term takes a product and an
+// addition per channel, and an addition for the mass; in the backward pass, also a product for the mass. The gradient
+// of a bias takes a product and an addition per channel for each pair, and one more addition.
 BOOST_AUTO_TEST_CASE(windows_of_aft) {
   constexpr Index channels = 3;
   const auto check = [](const char* dims, const char* size, const char* outside, Index height, Index width, Index pairs,

@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(without_positions) {
 }
 
 // ks = (1/4, 3/4), L = 1 + 6 = 7, and out = 7 q. With dout = 1: dL = 1 + 2 + 3 - 1 = 5, dv = 5 ks, dks = 5 v = (20,
-// 40), whose mean by ks is 35: dk = ks (dks - 35).
+// 40), whose mean weighted by ks is 35: dk = ks (dks - 35).
 BOOST_AUTO_TEST_CASE(content_by_hand) {
   const Tensors results = run_mechanism<double>("lambda", {{"positions", "false"}}, operands());
   check_near(results.at("out"), {7, 14, 21, -7});

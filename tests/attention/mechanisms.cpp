@@ -246,7 +246,7 @@ BOOST_AUTO_TEST_CASE(capabilities_by_option) {
   for (const char* name : with_map) BOOST_TEST(of(name, {})->maps(), name);
 }
 
-// Options that have no effect unless another one has one of these values.
+// Options that have no effect unless another option has one of the listed values.
 BOOST_AUTO_TEST_CASE(options_that_need_others) {
   const auto listed = [](const char* name) {
     std::set<std::string> all;
@@ -299,7 +299,7 @@ BOOST_AUTO_TEST_CASE(defaults_of_options) {
   BOOST_TEST(defaults("reformer") == "rounds=not set buckets=not set chunk=not set");
 }
 
-// The longest sequence fixes the shapes of parameters only: without such parameters it has no effect.
+// The longest sequence determines only the shapes of some parameters; without such parameters it has no effect.
 BOOST_AUTO_TEST_CASE(longer_sequences_have_no_effect) {
   constexpr Index count = 7;
   const std::vector<std::pair<const char*, OptionValues>> settings{
@@ -380,7 +380,7 @@ BOOST_AUTO_TEST_CASE(layouts_of_projections) {
   BOOST_TEST(values.among(8, {.longest = 8}).full_length());
 }
 
-// A plugin's mechanism must not have the name of another one; the list is not changed.
+// A plugin's mechanism with the name of a listed mechanism is refused, and the list is not changed.
 BOOST_AUTO_TEST_CASE(mechanism_names_are_unique) {
   const MechanismEntry softmax = find_mechanism("softmax");
   const std::size_t count = mechanisms().size();

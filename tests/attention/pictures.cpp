@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(weights_of_aft_multiply_v) {
     }
 }
 
-// w = 10 t + s if |t - s| < 2, and 0 beyond; masked and causal keys also count as 0.
+// w = 10 t + s if |t - s| < 2, else 0. Biases of keys that are masked or excluded by causal=true are also drawn as 0.
 BOOST_AUTO_TEST_CASE(biases_of_local_aft) {
   Tensors x{{"q", tokens(3, 1, {0, 0, 0})}, {"k", tokens(3, 1, {0, 0, 0})}, {"v", tokens(3, 1, {1, 2, 3})}};
   x["w"] = Tensor<double>(Shape{3, 3}, {0, 1, 2, 10, 11, 12, 20, 21, 22});

@@ -163,9 +163,9 @@ Tensor<double> widened(const Tensor<double>& x, Index channels, double factor = 
   return wide;
 }
 
-// With enough channels, the backward pass splits the keys into parts, whether the map is saved or recomputed. Added
-// zero channels cause this, so results equal those of the other channels alone, for which the backward pass processes
-// all keys at once.
+// With enough channels, the backward pass splits the keys into parts, whether the map is saved or recomputed. The test
+// adds zero channels to cause the split. The results must equal those without added channels, for which the backward
+// pass processes all keys at once.
 BOOST_AUTO_TEST_CASE(parts_of_keys) {
   const Index d = 2;
   for (const auto& [N, channels] : {std::pair<Index, Index>{150, 700}, {700, 16}})

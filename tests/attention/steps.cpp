@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(steps_of_softmax) {
   check_near(reports.values["dS1"], {-1, 1, -0.75, 0.75});
 }
 
-// Heads of this size are separate calls unless they are observed.
+// Heads of this size are computed in separate calls, but in one call if they are observed.
 BOOST_AUTO_TEST_CASE(steps_of_large_heads_have_their_head) {
   const WithThreads alone(1);
   Reports reports;

@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(random_by_hand) {
   check_near(causal.at("dlogits"), {0, 0, -1, 1});
 }
 
-// Several blocks of queries; different numbers of queries and keys, some of which no causal query attends to.
+// Several blocks of queries; different numbers of queries and keys. If causal, no query attends to some of the keys.
 BOOST_AUTO_TEST_CASE(by_definition) {
   struct Sizes {
     Index N, M;

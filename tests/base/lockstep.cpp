@@ -24,7 +24,7 @@ auto says(const char* text) {
 
 BOOST_AUTO_TEST_SUITE(lockstep)
 
-// After each wait every part sees all earlier writes of the others, and between() has run once.
+// After each wait, all writes before it are visible to every part, and between() has run once for it.
 BOOST_AUTO_TEST_CASE(no_part_goes_on_before_all_have_come) {
   for (const int threads : {1, 2, 5})
     for (const Index parts : {1, 2, 7}) {
@@ -85,10 +85,10 @@ BOOST_AUTO_TEST_CASE(a_part_goes_on_on_another_thread) {
   std::atomic<int> moved = 0;
   const auto work = [&](Index part) {
     for (int round = 0; round < 20; ++round) {
-      // Uses worker(): compilers assume that a function's thread does not change, and may read thread-local data only
-      // once.
+      // Calls worker() instead of reading thread-local data: compilers assume that a function's thread does not change,
+      // and may read such data only once.
       const int before = worker();
-      // The slowest part, a different one in each round, delays the assignment of the next parts.
+      // Every third part is slow, a different third in each round, so threads continue with other parts.
       if ((part + round) % 3 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
       lockstep.wait(part);
       if (worker() != before) ++moved;
@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(a_part_goes_on_on_another_thread) {
 }
 
 // With more parts than threads, parts take turns; two that run at the same time have different worker indices. Threads
-// may share a loop inside a part, which then continues on the same thread and index.
+// may share a loop inside a part; after the loop, the part continues on the same thread with the same index.
 BOOST_AUTO_TEST_CASE(at_most_so_many_compute_as_there_are_threads) {
   const WithThreads with(3);
   Lockstep lockstep(8);

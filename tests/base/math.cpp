@@ -1,5 +1,5 @@
-// heed's own exp, log and similar functions: within the errors of base/math.h compared with long double, at the ends of
-// their ranges like the C library's, and with the same bits in every build.
+// heed's own exp, log and similar functions: their errors, compared with long double, are at most those stated in
+// base/math.h; at the ends of their ranges they agree with the C library's; every build gives the same bits.
 #include "heed/base/math.h"
 
 #include "heed/base/random.h"
@@ -35,12 +35,12 @@ double worst_error(const F& f, const Exact& exact, const At& at) {
 auto between(double low, double high) {
   return [=](double share) { return low + (high - low) * share; };
 }
-/// Returns numbers of every magnitude between two positive ones.
+/// Returns a function from [0, 1] to numbers of every magnitude between two positive ones.
 auto of_any_size(double low, double high) {
   return [=](double share) { return std::exp(std::log(low) + (std::log(high) - std::log(low)) * share); };
 }
 
-/// Returns true if a and b are equal, both NaN, or as close as two results of the C library.
+/// Returns true if a and b are equal, both NaN, or within 8 * 2^-53 of each other, relative to b.
 bool agree(double a, double b) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
   return (a == b && std::signbit(a) == std::signbit(b)) || std::abs(a - b) <= 8 * unit * std::abs(b);

@@ -40,8 +40,9 @@ BOOST_AUTO_TEST_CASE(each_piece_runs_once_however_many_there_are) {
 }
 
 #ifndef HEED_NO_THREADS
-// Inner iterations wait for each other, so two threads must run them, one without an outer iteration. A loop is not
-// shared if at its start no thread is waiting: the others may be waking up for the outer loop, which is rare.
+// Inner iterations wait for each other, so two threads must run them, and one of the two has no outer iteration. In
+// rare cases no thread is waiting when the inner loop starts, since the others are waking up for the outer loop; the
+// inner loop is then not shared.
 BOOST_AUTO_TEST_CASE(threads_without_a_piece_help_with_inner_loops) {
   const WithThreads with(3);
   int shared = 0;
@@ -124,7 +125,8 @@ BOOST_AUTO_TEST_CASE(threads_of_the_caller_may_share_loops_at_the_same_time) {
   for (const Index sum : sums) BOOST_TEST(sum == 200 * 435 * 3);
 }
 
-// Outer iterations sleep for 4 ms, then run four inner ones of 1 ms: 8 x 4 = 32 iterations are open half of the time.
+// Outer iterations sleep for 4 ms, then run four inner ones of 1 ms. During the inner loops, half of the time, 8 x 4 =
+// 32 iterations are open, enough for 32 threads.
 BOOST_AUTO_TEST_CASE(open_pieces_of_loops_inside_loops_multiply) {
   const auto self = std::this_thread::get_id();
   Index elsewhere = 0;
@@ -158,7 +160,7 @@ BOOST_AUTO_TEST_CASE(open_iterations_for_a_thread_count) {
 }
 #endif
 
-// Two threads sleep in iterations while the loop is open, so they are busy for at most twice that time.
+// Two threads run the loop, so their busy times add up to at most twice the loop's duration.
 BOOST_AUTO_TEST_CASE(loops_are_measured) {
   const WithThreads with(2);
   parallel_for(2, [](Index) {});

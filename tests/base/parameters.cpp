@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(weights_prepared_tensors_and_buffers_lie_in_this_order) {
   BOOST_TEST(parameters.offset(buffer) == 64);
   BOOST_TEST(parameters.size() == 80);
   BOOST_TEST(list.trainable_elements() == 3 + 20);
-  // complete() zeroes the gradients of weights and prepared tensors that were not written, all of their elements.
+  // complete() sets all elements of the gradients that were not written to zero, for weights and prepared tensors.
   Gradients<double> gradients(parameters);
   BOOST_TEST(gradients.size() == 64);
   std::fill_n(gradients.data(), 64, 7.0);

@@ -9,7 +9,7 @@ using namespace heed::test;
 
 namespace {
 
-/// A way to draw a sequence of words.
+/// A way to draw a sequence of 64-bit words.
 struct Sequence {
   const char* name;
   std::uint64_t (*bits)(Index i);

@@ -24,7 +24,7 @@ BOOST_AUTO_TEST_CASE(distances_of_names) {
   BOOST_TEST(nearest("tempewxyz", {"temperate"}) == "");
   BOOST_TEST(nearest("abcd", {"abxy"}) == "abxy");
   BOOST_TEST(nearest("abcd", {"axyz"}) == "");
-  // Initials count as one edit; a part of at least three letters, in either direction, as two.
+  // A name's initials differ from it by one edit, and a part of at least three letters by two, in both directions.
   BOOST_TEST(nearest("ds", {"data-sets"}) == "data-sets");
   BOOST_TEST(nearest("data_sets", {"ds"}) == "ds");
   BOOST_TEST(nearest("d", {"data"}) == "");

@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_written_keeps_its_default) {
   BOOST_TEST(e.train.batch == 128);
 }
 
-// Sequences and scenes are not augmented unless asked; a teacher's views are, if they have colours.
+// By default, sequences and scenes are not augmented; a teacher's views are augmented if they have colours.
 BOOST_AUTO_TEST_CASE(default_augmentations_depend_on_data_and_method) {
   using Names = std::vector<std::string>;
   const auto augment = [](const Names& sets) { return load(tiny, sets).data.augment; };

@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(a_family_has_its_own_keys) {
   check_refused("soft-micro", {"model.patch=[1,1,1]"}, {"[model] patch is not a key of family = \"soft-pyramid\""});
   check_refused("vit-micro", {"model.bn_group=0"}, {"[model] bn_group is not a key of family = \"vit\""});
   check_refused("cvt-micro", {"model.kv_strid=2"}, {"unknown key 'model.kv_strid'; did you mean 'model.kv_stride'?"});
-  // If the model file and --set both name a family, the last one counts.
+  // If the model file and --set both name a family, that of --set counts.
   check_refused("cvt-micro", {"model.family=xcit"},
                 {"models/cvt-micro.toml:", "'model.depth': expected an integer, found a list"});
   check_refused("vit-micro", {"model.family=xcti"}, {"--set: [model] family = 'xcti'", "'xcit'"});

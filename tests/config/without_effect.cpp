@@ -185,8 +185,8 @@ BOOST_AUTO_TEST_CASE(a_seed_has_no_effect_in_a_sweep_with_seeds) {
   BOOST_TEST(said_of_sweep("", {"train.seed=9"}) == "");
 }
 
-// A mechanism's own table overrides the options shared by all mechanisms. An option has an effect if a single stage
-// uses it.
+// A mechanism's own table overrides the options shared by all mechanisms. An option has an effect if at least one
+// stage uses it.
 BOOST_AUTO_TEST_CASE(options_need_those_of_their_mechanism_or_of_a_stage) {
   const auto soft = [](const char* all, const char* own, const char* iterations) {
     return said_of({"attention.mechanism=soft", fmt::format("attention.kernel={}", all),

@@ -177,8 +177,8 @@ BOOST_AUTO_TEST_CASE(every_variant) {
             cases.push_back({line, 7});
           }
   }
-  // If keys outside the window are masked, `bias` cancels: its gradient is only a rounding error, in float 1e-7 of
-  // terms of order one, compared with a hundredth of the largest gradient.
+  // If keys outside the window are masked, `bias` cancels, so its exact gradient is 0. In float its gradient is a
+  // rounding error, about 1e-7, which must be below the tolerance times a hundredth of the largest result.
   for (const AftCase& c : cases) check_definition("aft", c.options, aft_operands(c), aft_definition(c), c.grid(), 1e-4);
 }
 

@@ -112,8 +112,8 @@ BOOST_AUTO_TEST_CASE(costs_of_features_that_are_not_kept) {
   for (const CheckedCost& row : costcheck(*c)) BOOST_TEST(row.passed(), row.pass);
 }
 
-// Within a block and between blocks, features of keys may be exp(200) times those of all earlier keys, which vanish
-// compared with 1e-4. Nothing overflows.
+// Within a block and between blocks, features of keys may be exp(200) times those of all earlier keys, whose features
+// then vanish compared with the added 1e-4. Nothing overflows.
 BOOST_AUTO_TEST_CASE(keys_that_dwarf_all_before_them) {
   const Sizes s{150, 150, 3, 2, 5};
   for (const Index place : {20, 64, 100}) {
@@ -124,9 +124,9 @@ BOOST_AUTO_TEST_CASE(keys_that_dwarf_all_before_them) {
   }
 }
 
-// Long keys have exponentials far below 1e-4, and attention is nearly uniform: the keys' gradient is small, but float
-// must not lose it to rounding. 1e-3 of the largest is about ten times the rounding error for exponents of a few
-// hundred.
+// The exps of long keys are far below the added 1e-4, so attention is nearly uniform. The keys' gradient is small, but
+// float must not lose it to rounding. The tolerance, 1e-3 of the largest element, is about ten times the rounding error
+// for exponents of a few hundred.
 BOOST_AUTO_TEST_CASE(gradients_where_attention_is_nearly_uniform) {
   for (const bool causal : {false, true}) {
     Tensors x = operands({64, 64, 32, 4, 4});

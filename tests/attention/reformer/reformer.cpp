@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(a_token_sees_itself_only_if_nothing_else) {
   check_near(two.at("dq"), {0, 0});
 }
 
-// A zero token has the key 0, and its gradient is as for a division by 1e-12.
+// A zero token has the key 0; its gradient is that of a division by 1e-12.
 BOOST_AUTO_TEST_CASE(a_token_of_zeros) {
   const Sizes s{24, 3, 2, 2, 6, 4};
   Tensors x = operands(s);
