@@ -1,8 +1,8 @@
 #!/bin/sh
 # Checks that the core can construct and train models without an operating system: a program linked from the core's
-# objects alone trains a model, and no object includes a header of POSIX, of the standard library for files, or of
-# another library. Two sources may use the system, since both also work without it: src/base/memory.cpp for huge pages,
-# and src/base/fiber.cpp for stacks and for switching between them.
+# objects alone trains a model, and no object includes a POSIX header, <filesystem>, <fstream>, or a header of another
+# library. Two sources may use the system, since both also work without it: src/base/memory.cpp for huge pages, and
+# src/base/fiber.cpp for stacks and for switching between them.
 #
 #   sh tests/core.sh BUILD OBJECT...      BUILD: the directory of the build; OBJECT: an object file of the core
 set -eu
@@ -26,7 +26,7 @@ case $flags in *-DHEED_NO_THREADS*) libraries="$libraries|/omp\.h" ;; esac
 files=$(for object in "$@"; do tr -s ' \\' '\n' <"${object%.o}.d"; done | sed 's/:$//' | sort -u)
 foreign=$(echo "$files" | grep -E "$libraries") && die "the core was compiled with $foreign"
 
-# The standard library's headers include some of these themselves, so only heed's sources are searched.
+# The standard library's headers include some of the headers below, so only heed's own files are searched.
 system='#include <((unistd|fcntl|dirent|spawn|dlfcn|pthread|poll|signal|setjmp|ucontext|(sys|linux)/[a-z_]*)\.h|filesystem|fstream)>'
 own=$(echo "$files" | grep -E '^(include/heed|src)/' | grep -vxE 'src/base/(memory|fiber)\.cpp')
 # shellcheck disable=SC2086

@@ -54,7 +54,7 @@ if [ -d /usr/share/datasets/fashion-mnist ]; then
   grep -q '^test accuracy' trained || die "the installed program prints no test accuracy: $(cat trained)"
   usr/bin/heed predict run usr/share/heed/experiments/pictures/sneaker.png >/dev/null || die "heed predict fails"
 fi
-# No notebook of the students' course links to a file outside of it.
+# No notebook of the students' course links to a file outside the course.
 usr/bin/heed lab bundle -o course >/dev/null || die "heed lab bundle fails"
 for link in $(grep -oh '](\.\./[^)#]*' course/notebooks/*.ipynb | cut -c6-); do
   [ -s "course/$link" ] || die "notebooks link to $link, which is not in the bundle"

@@ -39,7 +39,7 @@ constexpr Phrasing everywhere[] = {
 constexpr Phrasing at_the_beginning = {"", "^\\s*(///?<?|#) (Of|What|Who|Whose|Those|Where|Some|So many)\\b",
                                        "a verb in the third person, or a noun"};
 
-/// Lines that contain a phrasing for a reason.
+/// Files that may contain a phrasing, with the phrasing.
 const std::set<std::pair<std::string, std::string>> exceptions = {
     {"CONTRIBUTING.md", "so many columns"},  // the rule itself
 };
@@ -54,7 +54,7 @@ std::vector<fs::path> texts() {
   for (const char* folder : {"src", "include", "tests", "docs", "examples", "experiments", "models", "mk", "notebooks"})
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
       const std::string path = entry.path().generic_string();
-      // These were recorded by other versions: the browser page's models, and runs of notebooks and experiments.
+      // Earlier versions of heed may have recorded the browser page's models, and runs of notebooks and experiments.
       const bool recorded = path.starts_with("src/apps/web/trained/") || path.starts_with("notebooks/runs/") ||
                             path.starts_with("experiments/runs/");
       if (entry.is_regular_file() && is_text(entry.path()) && !recorded && path != "tests/language.cpp")

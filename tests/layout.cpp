@@ -100,8 +100,8 @@ class Layout {
                        [&](const std::string& layer) { return layer.starts_with(folder + "/"); });
   }
 
-  /// Reports folders that are neither layers nor in `more`, and files outside all layers. In tests any file may be
-  /// outside; elsewhere only those in `loose`.
+  /// Reports folders that are neither layers nor in `more`, and files outside all layers. Files directly in tests and
+  /// those in `loose` may be outside.
   void check_folders(const std::string& top, const std::set<std::string>& more, const std::set<std::string>& loose,
                      const std::string& prefix = "") {
     const fs::path folder = root_ / top / prefix;

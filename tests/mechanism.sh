@@ -18,7 +18,7 @@ die() {
   exit 1
 }
 
-# Writes the block of the page whose first line is a comment with the file's name to that file.
+# extract FILE: writes to FILE the block of the page whose first line is a comment with FILE's name.
 extract() {
   sed -n "\|^// $1\$|,/^\`\`\`\$/p" "$page" | sed '1d; $d' >"$place/$1"
   [ -s "$place/$1" ] || die "$page has no file that begins with '// $1'"

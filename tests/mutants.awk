@@ -21,7 +21,8 @@ function code_of(text,    i, c) {
   return text
 }
 
-# Exchanging equal arguments is not a fault.
+# Adds a variant: the line with the `size` characters from position `at` on replaced by `by`. Skips equal texts:
+# exchanging equal arguments is not a fault.
 function add(at, size, by) {
   if (substr(line, at, size) != by) variants[++count] = substr(line, 1, at - 1) by substr(line, at + size)
 }

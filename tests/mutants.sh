@@ -28,8 +28,8 @@ die() {
 build() { "${MAKE:-make}" -C "$tree" --no-print-directory CXX="${CXX:-g++}" all build/tests/run >"$place/build.log" 2>&1; }
 
 # Runs the suites whose names are on standard input, the quickest first. The limit on each suite's CPU time is three
-# times the total that these suites normally take, plus 30 seconds. The limit on the elapsed time of all suites is ten
-# times as long, since the host may be busy.
+# times the total that these suites normally take, plus 30 seconds. All suites together may take ten times this limit in
+# elapsed time, since the host may be busy.
 run_tests() {
   awk 'NR == FNR { times[$1] = $2; next } { print times[$1] + 0, $1 }' "$place/times" - | sort -n >"$place/now"
   seconds=$(awk '{ sum += $1 } END { print int(3e-6 * sum) + 30 }' "$place/now")

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Trains with mpirun in 2, 4 and 8 processes, and compares the files that they write with those of a single process. The
 # argument is the folder of a build with MPI=1. HEED_KILLS: number of runs in which a process is killed; HEED_KILL_SEED:
-# seed of the process and the time.
+# seed of the random choices of that process and of the time.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -105,7 +105,8 @@ hosts() {
     echo "10.9.0.$number slots=1" >>"$place/hosts"
     number=$((number + 1))
   done
-  # on NAME SUFFIX COMMAND...: runs a command on a host. login HOST WORD...: replaces mpirun's ssh from ada.
+  # on NAME SUFFIX COMMAND...: runs a command on a host. login HOST WORD...: runs a command on grace; mpirun on ada
+  # calls it instead of ssh.
   cat >"$place/on" <<'end'
 #!/bin/sh
 exec ip netns exec "$1-$2" unshare --uts sh -c 'hostname "$0" && shift && exec "$@"' "$@"
@@ -155,7 +156,7 @@ end
   [ "$(wc -l <"$place/err")" = 1 ] || die "the error for an existing run has several lines: $(cat "$place/err")"
   mpirun -q -np 2 "$heed" list >"$place/out" 2>"$place/err" && die "list runs twice"
   [ "$(wc -l <"$place/err")" = 1 ] || die "the error of list in two processes has several lines: $(cat "$place/err")"
-  # Processes report a divergence once, and the same one as a single process, whichever of them detects it first.
+  # Several processes report one divergence, the same as a single process, whichever of them detects it first.
   for count in 1 2 4; do
     train $count diverged experiments/cvt-mnist.toml $small --set optim.lr=1e12 && die "training with a large rate succeeds"
     rm -r "$place/diverged"
@@ -197,7 +198,7 @@ run the same program" ] || die "unexpected error of two builds: $(cat "$place/er
     cat "/proc/$mpirun/task/$mpirun/children"
   }
   # after_signal RUN PROCESSES STATUS: checks that mpirun ended with STATUS and that the run was saved; resumes it in
-  # PROCESSES processes. It must then equal the run without an interruption.
+  # PROCESSES processes. The files of the resumed run must equal those of the run without an interruption.
   after_signal() {
     status=0
     wait $mpirun || status=$?

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks that sums stay in registers during summation (the tiles of pair_sums.h, sums_over_rows.h): the compiled code of
-# a function stores at most two vectors on the stack, as it may do before a loop. Sums that are stored in every step
-# have the same results, but take twice as long. Recognises x86 instructions from AVX on.
+# each function stores at most two vectors on the stack, which are allowed before its loops. Storing the sums in every
+# step would give the same results, but take twice as long. Recognises x86 instructions from AVX on.
 #
 #   sh tests/registers.sh BUILD           BUILD: the directory of the build, which has fast kernels
 set -eu

@@ -250,7 +250,7 @@ def look_at(browser, report):
         wide = browser.evaluate("document.documentElement.scrollWidth")
         check(wide <= width, f"the page is {wide} wide in a window of {width}")
 
-    # In print, layers keep their names and charts their shape.
+    # In print, layers keep their names, and charts keep their aspect ratio.
     browser.media("print")
     unnamed = "[...document.querySelectorAll('.cost tbody tr:not([hidden]) th')].filter(th => !th.innerText.trim()).length"
     check(browser.evaluate(unnamed) == 0, "a layer has no name on paper")

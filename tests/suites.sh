@@ -38,8 +38,8 @@ if [ -n "${SUITES:-}" ]; then
 else
   printf '%s\n' $first | awk 'NR == FNR { all[$0]; next } $0 in all' "$logs/all" - | awk '!seen[$0]++' - "$logs/all"
 fi >"$logs/order"
-# Two suites run alone: cli_memory, whose programs with little memory must end within a minute, and memory, which counts
-# calls by newly started threads. In all others, waiting threads yield the CPU to other suites.
+# Two suites run alone: `cli_memory`, since its programs with little memory must end within a minute, and `memory`,
+# since it counts calls by newly started threads. In all other suites, waiting threads yield the CPU.
 alone='cli_memory|memory'
 { grep -vxE "$alone" "$logs/order" | OMP_WAIT_POLICY=passive run "$(nproc)" "$@" &&
   grep -xE "$alone" "$logs/order" | run 1 "$@"; } || status=1

@@ -55,7 +55,7 @@ for class in bird tree; do
   done
 done
 
-# Runs every command in the order of the page. verdict may end undecided (4) or with "does not hold" (1).
+# Runs every command in the order of the page. `heed verdict` may exit with 4 (undecided) or 1 (does not hold).
 awk '/^ *```sh$/ { inside = 1; next } /^ *```$/ { inside = 0 } inside { sub(/^ */, ""); print }' "$page" >commands
 count=0
 while IFS= read -r line; do

@@ -156,8 +156,8 @@ BOOST_AUTO_TEST_CASE(recorded_images_are_set_aside_and_the_others_limited) {
       {"images: all 2 examples are the run's validation examples"});
 }
 
-// Data at another path may be the run's data or different data with the same file names. Different data have no
-// validation files.
+// Data at another path may be the run's data or different data with the same file names. Different data have none of
+// the run's validation files.
 BOOST_AUTO_TEST_CASE(other_data_have_no_recorded_images) {
   const TemporaryDirectory directory;
   DataConfig config;
@@ -372,7 +372,7 @@ BOOST_AUTO_TEST_CASE(augmentation_differs_by_image_epoch_and_seed) {
   for (Index i = 0; i < 16; ++i) BOOST_TEST((image(mirrored, i) == image(first, 15 - i)));
 }
 
-// Two batches of 4 are prefetched while the reader has the first; the pause gives a faulty loader time for a third.
+// While the first batch of 4 images is in use, two are prefetched; the pause gives a faulty loader time for a third.
 BOOST_AUTO_TEST_CASE(the_batch_in_use_is_not_overwritten) {
   const Counting data;
   Loader<float> loader(data, all_images(40), {}, {size, 4, 1, false});

@@ -146,7 +146,7 @@ BOOST_AUTO_TEST_CASE(marks_beyond_the_lines_extend_the_axis) {
 }
 
 // The text of a mark is on the side towards the middle of the chart. The legend has columns of (640 - 20) / 4 pixels
-// for short names; its lines, 36 pixels long, begin below the chart's 362 pixels, 70 further down.
+// for short names; its lines are 36 pixels long, the first ones 70 pixels below the plot, which ends at y = 362.
 BOOST_AUTO_TEST_CASE(marks_and_legend_by_hand) {
   LineChart chart{"", "across", "up", false, {}, {{2, "left"}, {8, "right"}}};
   for (const char* name : {"a", "b", "c", "d", "e"}) chart.lines.push_back({name, {{0, 0}, {10, 1}}});

@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(rows_are_of_the_sweeps_of_today) {
   BOOST_TEST(held > 200);
 }
 
-/// The bytes seen match four million up to whole steps, and are equal for different contexts.
+/// The number of bytes in training is as close to four million as whole steps allow, and the same for all contexts.
 BOOST_AUTO_TEST_CASE(models_of_text_see_four_million_bytes) {
   for (const char* sweep : {"aft-window", "aft-context"})
     for (const SweepCell& cell : load_sweep(fmt::format("experiments/claims/{}.toml", sweep))) {

@@ -111,7 +111,7 @@ struct Claims {
     return Json::parse(read_file(directory / "out" / run / "cell.json")).at("hash").text();
   }
 
-  /// Returns the number of occurrences of each line in the stand-in's log.
+  /// Returns the number of occurrences of each line in a log of the stand-in.
   std::map<std::string, int> lines(const std::string& file) const {
     std::map<std::string, int> count;
     for (const std::string& line : lines_of(read_file(directory / file))) ++count[line];
@@ -119,7 +119,7 @@ struct Claims {
   }
 };
 
-/// Returns the scripts, except the one that runs and shows all of them.
+/// Returns the scripts of single claims: all except `run` and `page`, which run and show all claims.
 std::set<std::string> scripts() {
   std::set<std::string> names;
   for (const fs::directory_entry& entry : fs::directory_iterator("experiments/claims"))

@@ -34,7 +34,7 @@ BOOST_AUTO_TEST_CASE(classes_are_named_in_their_order) {
                "mechanism_entry<CLASS>();` after the class, in namespace heed");
 }
 
-// A class is found in the first 2000 characters of a line.
+// A class is found only in the first 2000 characters of a line.
 BOOST_AUTO_TEST_CASE(long_lines_are_cut) {
   const TemporaryDirectory directory;
   const std::string path = directory / "mine.h", entry = "template MechanismEntry mechanism_entry<Mine>();";
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(objects_have_all_their_loaded_segments) {
   parts[1].p_offset = parts[1].p_filesz = 0;
   BOOST_TEST(refusal(table_end) == "no error");
   BOOST_TEST(refusal(table_end - 1) == truncated);
-  // The loader reports that these are not shared objects.
+  // These files are accepted: the loader reports that they are not shared objects.
   BOOST_TEST(refusal(sizeof header - 1) == "no error");
   header.e_ident[0] = 'x';
   BOOST_TEST(refusal(sizeof header) == "no error");

@@ -51,7 +51,7 @@ void write_safetensors(const std::string& path, const std::vector<Entry>& entrie
   write_file(path, std::string(reinterpret_cast<const char*>(&length), 8) + header + data);
 }
 
-/// Returns the bits of a number that both F16 and BF16 represent exactly: k / 64 with |k| < 128.
+/// Returns the F16 bits of a number that F16 and BF16 represent exactly: k / 64 with |k| < 128.
 std::uint16_t half_bits(float value) {
   if (value == 0) return 0;
   int exponent = 0;
@@ -192,7 +192,7 @@ BOOST_AUTO_TEST_CASE(training_state_is_not_weights) {
              }) == "no error");
 }
 
-// Tensors of pretraining and counters are in published files of backbones.
+// Published files of backbones also contain tensors of pretraining, and counters.
 BOOST_AUTO_TEST_CASE(tensors_of_pretraining_are_not_weights) {
   BOOST_TEST(refusal([](std::vector<Entry>& e) {
                for (const char* name : {"mask_token", "head.mlp.0.weight", "head.last_layer.weight_g",
@@ -314,7 +314,8 @@ BOOST_AUTO_TEST_CASE(best_weights_are_the_model_alone) {
 // A grid of 4 x 4 with values f(column) + 10 f(row) is resized to 2 rows and 4 or 2 columns. Output i of 2 is at 2 i +
 // 1/2 between inputs 0 to 3. Its weights, mirrored for i = 1:
 //   bilinear (stages)         1/2, 1/2
-//   bicubic, a = -3/4         w(1/2) = 19/32 and w(3/2) = -3/32, of the first pixel and its repetition beyond the edge
+//   bicubic, a = -3/4         w(1/2) = 19/32 and w(3/2) = -3/32; the first pixel has the sum of both, since it is
+//                             repeated beyond the edge
 //   bicubic, antialiased      a = -1/2 and distances halved: w(1/4) = 111/128, w(3/4) = 29/128 and w(5/4) = -9/128,
 //                             without pixels beyond the edge, divided by their sum, 242/128
 // An axis of unchanged size keeps its values: all three weights are 1 at distance 0, and 0 at 1, 2 and 3.

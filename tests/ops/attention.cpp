@@ -166,8 +166,8 @@ BOOST_AUTO_TEST_CASE(an_operand_that_is_the_constant_value_of_another) {
   }
 }
 
-// Nine images, more than there are separate sums, have the results of the first four and of the other five; gradients
-// of parameters are the sums of both.
+// A batch of nine images, more than there are separate sums, has the results of two batches, the first four images and
+// the other five. Gradients of parameters are the sums of those of the two batches.
 BOOST_AUTO_TEST_CASE(images_of_a_batch_do_not_depend_on_each_other) {
   int checked = 0;
   for_each_variant(2, 4, [&](const Mechanism& mechanism, const OptionValues& options, const AttentionShape& shape) {

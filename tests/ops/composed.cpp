@@ -84,8 +84,8 @@ BOOST_AUTO_TEST_CASE(forms_that_give_no_output) {
              "[broken] compose() returns a value that depends on no operand");
 }
 
-// The map of a composed form is its output for v = I. The square v^2 gives I, but its output for v = 1/2 is 1/4, not I
-// v = 1/2.
+// The map of a composed form is its output for v = I. The output v^2 has no map: it is I for v = I, but 1/4 for v =
+// 1/2, where the map I would give 1/2.
 BOOST_AUTO_TEST_CASE(forms_without_a_map) {
   Tensor<double> keys(Shape{2, 4, 5}), values(Shape{2, 4, 3}), map(Shape{2, 4, 4});
   std::fill(values.begin(), values.end(), 0.5);

@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(positions_of_another_grid) {
   const double a = -0.75;
   const auto near = [=](double t) { return (a + 2) * t * t * t - (a + 3) * t * t + 1; };
   const auto far = [=](double t) { return a * t * t * t - 5 * a * t * t + 8 * a * t - 4 * a; };
-  const double weights[] = {far(1.25), near(0.25), near(0.75), far(1.75)};  // in the order of the neighbours above
+  const double weights[] = {far(1.25), near(0.25), near(0.75), far(1.75)};  // in the order of the neighbours' positions
   Tape<double> tape;
   const Var<double> v = tape.constant(x.view());
   const Var<double> same = interpolate_positions(v, skip, side, side),

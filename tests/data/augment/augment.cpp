@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(crop_and_flip_take_every_position_and_side) {
     augment(image, which, config, RandomStream(i));
     seen.insert(image.pixels);
   }
-  BOOST_TEST(seen.size() == 18u);  // 3 x 3 positions, 2 sides
+  BOOST_TEST(seen.size() == 18u);  // 3 x 3 positions, flipped or not
 }
 
 BOOST_AUTO_TEST_CASE(names_and_parameters_are_checked) {
@@ -139,7 +139,7 @@ BOOST_AUTO_TEST_CASE(cutmix_by_hand) {
   BOOST_TEST(std::vector<double>(targets.begin(), targets.end()) == expected_targets, boost::test_tools::per_element());
 }
 
-// The targets must match the numbers of pixels from each image.
+// An image's weight in the targets must be the fraction of pixels from this image.
 BOOST_AUTO_TEST_CASE(cutmix_targets_match_pixels) {
   DataConfig config;
   config.augment = {"cutmix"};
@@ -195,8 +195,8 @@ BOOST_AUTO_TEST_CASE(mixup_and_cutmix_take_turns) {
   BOOST_TEST(std::abs(cut - 200) < 60);  // six deviations
 }
 
-// Beta(alpha, alpha) is near 1/2 for a large alpha, and near 0 or 1 for a small one, which leaves half of the boxes
-// empty.
+// Samples of Beta(alpha, alpha) are near 1/2 for a large alpha, and near 0 or 1 for a small alpha; half of the boxes
+// are then empty.
 BOOST_AUTO_TEST_CASE(each_mix_has_its_own_alpha) {
   DataConfig config;
   config.augment = {"mixup", "cutmix"};
@@ -208,7 +208,7 @@ BOOST_AUTO_TEST_CASE(each_mix_has_its_own_alpha) {
     for (std::uint64_t i = 0; i < 400; ++i) {
       const Mix mix = draw_mix(which, config, {1, 100, 100}, RandomStream(i));
       ++count[mix.cut];
-      // A box of about half the area, clipped at two borders, still has an eighth.
+      // A box of about half the area has at least an eighth of the area after clipping at two borders.
       extreme[mix.cut] += mix.cut ? mix.keep < 0.1 || mix.keep > 0.95 : std::abs(mix.keep - 0.5) > 0.4;
     }
     for (const int cut : {0, 1}) {

@@ -23,7 +23,7 @@ std::vector<double> counts_of(const std::vector<Bytes>& possible, std::uint64_t 
 
 /// A rectangle erased from an image of zeros.
 struct Erased {
-  double area, log_aspect, down, right;  ///< fractions: of the image's area, and of the possible positions
+  double area, log_aspect, down, right;  ///< area, down, right: fractions of image area and of positions
 };
 
 }  // namespace
@@ -103,8 +103,8 @@ BOOST_AUTO_TEST_CASE(every_operation_comes_as_often) {
   check_z(z_of_successes(found, times, share), "pairs of operations");
 }
 
-// Area from 2 % to 33 % and the logarithm of the aspect are uniform and independent; rectangles beyond the image are
-// redrawn, which never happens below 30 %. The content is N(0, 1).
+// The area, from 2 % to 33 %, and the logarithm of the aspect are uniform and independent. Rectangles beyond the image
+// are redrawn, which never happens for areas below 30 %. The content is N(0, 1).
 BOOST_AUTO_TEST_CASE(erased_rectangles_and_their_noise) {
   constexpr Index height = 150, width = 150;
   std::vector<Erased> all;

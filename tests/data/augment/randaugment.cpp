@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(channels_are_changed_one_by_one) {
   }
 }
 
-// Inner pixels move away from (4 x + the sum of the nine pixels around x) / 13, rounded.
+// An inner pixel x moves away from (4 x + the sum of the 3 x 3 pixels centred on x) / 13, rounded.
 BOOST_AUTO_TEST_CASE(sharpness_of_an_image_that_is_not_square) {
   const Image image = pattern({1, 4, 6}, 3);
   const auto byte = [](double x) { return static_cast<std::uint8_t>(std::clamp(x + 0.5, 0.0, 255.0)); };
@@ -138,8 +138,9 @@ BOOST_AUTO_TEST_CASE(randaugment_grows_with_magnitude) {
     randaugment(moved, 1, 9, RandomStream(i));
     seen.insert(moved.pixels);
   }
-  // Without effect on this image: identity, the two above, colour (it is grey). One-sided: solarize, posterize.
-  // Two-sided: rotate, contrast, brightness, sharpness, two shears, two translations.
+  // Without effect on this image: identity, autocontrast, equalize, and colour, since the image is grey. The same
+  // effect for both signs: solarize, posterize. Two effects: rotate, contrast, brightness, sharpness, shears,
+  // translations.
   BOOST_TEST(seen.size() == 1u + 2u + 16u);
 }
 

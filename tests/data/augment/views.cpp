@@ -60,8 +60,8 @@ std::array<double, 3> rgb_of(const Hsv& c) {
 
 BOOST_AUTO_TEST_SUITE(data_views)
 
-// The expected pixels are from Pillow's resize(..., BICUBIC). The image has no extreme levels, since Pillow rounds
-// between rows and columns.
+// The expected pixels are from Pillow's resize(..., BICUBIC). The image has no extreme levels, since Pillow rounds and
+// clips the image to bytes between rows and columns.
 BOOST_AUTO_TEST_CASE(bicubic_as_pillow) {
   Image image{{1, 5, 7}, {}};
   for (int r = 0; r < 5; ++r)
@@ -201,8 +201,9 @@ BOOST_AUTO_TEST_CASE(parts_of_images_that_are_not_square) {
   }
 }
 
-// Both large views show at least 0.9 of an image that brightens from left to right, small ones at most a tenth: the
-// range of their pixels is the crop's width, at least sqrt(0.9 x 3/4) or at most sqrt(0.1 x 4/3) of the image.
+// In an image that brightens from left to right, the range of a view's pixels is the width of its crop. Both large
+// views show at least 0.9 of the image's area, so at least sqrt(0.9 x 3/4) of its width; small views show at most a
+// tenth of the area, so at most sqrt(0.1 x 4/3) of the width.
 BOOST_AUTO_TEST_CASE(each_view_has_a_part_of_its_scale) {
   Image slope{{1, 64, 64}, {}};
   for (int i = 0; i < 64 * 64; ++i) slope.pixels.push_back(static_cast<std::uint8_t>(4 * (i % 64)));
@@ -221,7 +222,7 @@ BOOST_AUTO_TEST_CASE(each_view_has_a_part_of_its_scale) {
     }
 }
 
-// Frequency of each change in each view, detected by its separate effect on an image that looks the same everywhere.
+// Frequency of each change in each view: the fraction of views that differ from the same view without the change.
 BOOST_AUTO_TEST_CASE(how_often_views_are_changed) {
   DinoConfig dino;
   dino.local_crops = 1;
@@ -250,8 +251,8 @@ BOOST_AUTO_TEST_CASE(how_often_views_are_changed) {
     }
     return static_cast<double>(changed) / count;
   };
-  // Each measured frequency has a standard deviation of at most 0.011. Blurs are undercounted: some crops show no edge,
-  // or one that a narrow blur does not change.
+  // Each measured frequency has a standard deviation of at most 0.011. Blurs are undercounted, since a narrow blur
+  // does not change the edge.
   for (const Index view : {0, 1, 2}) {
     BOOST_TEST(std::abs(share("jitter", flat, view) - 0.8) < 0.04);
     BOOST_TEST(std::abs(share("grey", flat, view) - 0.2) < 0.04);
@@ -266,7 +267,8 @@ BOOST_AUTO_TEST_CASE(how_often_views_are_changed) {
   }
 }
 
-// A batch has two large and several small views of each image, for any number of threads; the next epoch's differ.
+// A batch has two large and several small views of each image, for any number of threads; the next epoch's views
+// differ.
 BOOST_AUTO_TEST_CASE(a_loader_of_views) {
   const MemoryDataset set = pattern_dataset(12, {3, 10, 10}, 3);
   DataConfig data;
@@ -292,8 +294,9 @@ BOOST_AUTO_TEST_CASE(a_loader_of_views) {
   BOOST_TEST(!std::equal(one.begin(), one.begin() + 300, one.begin() + 300));  // the two views of one image
 }
 
-// On a grey image of two levels, brightness scales the mean, contrast the difference; colour stays grey. On a red one,
-// whose channels stay below 255, the hue turns. Rounding to bytes moves a ratio by less than 2 % of its range.
+// On a grey image of two levels, brightness scales the mean, and contrast the difference; the image stays grey. On a
+// red image, whose channels stay below 255, the hue turns. Rounding to bytes moves a ratio by less than 2 % of its
+// range.
 BOOST_AUTO_TEST_CASE(jitter_draws_factors_from_their_ranges) {
   std::vector<double> brightness, contrast, hue;
   Image grey{{3, 1, 2}, {90, 150, 90, 150, 90, 150}}, red{{3, 1, 1}, {140, 60, 60}};
@@ -380,8 +383,8 @@ BOOST_AUTO_TEST_CASE(blurs_have_widths_from_their_range) {
   }
 }
 
-// Each change draws from its own stream, so a view with two changes is the second change of the view with the first:
-// jitter, grey, blur, solarise, in this order whatever the order of the keys.
+// Each change draws from its own stream, so a view with two changes equals the view with the first change, to which the
+// second is applied. The order is jitter, grey, blur, solarise, whatever the order of the keys.
 BOOST_AUTO_TEST_CASE(changes_of_a_view_follow_each_other) {
   const Image image = noise({3, 8, 8}, 13);
   DinoConfig dino;

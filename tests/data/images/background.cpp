@@ -37,8 +37,8 @@ BOOST_AUTO_TEST_CASE(of_an_image) {
   BOOST_TEST(!background(pattern({3, 9, 9}, 0)).has_value());
 }
 
-// Images of 3 x 9 and 9 x 3 pixels have an edge of twenty: four dark ones below, or on the right, are outvoted, five
-// are not. The seven inner pixels do not count.
+// Images of 3 x 9 and 9 x 3 pixels have twenty edge pixels. With four dark ones at the bottom or on the right, the
+// level of the others is the background; with five, there is no background. The seven inner pixels do not count.
 BOOST_AUTO_TEST_CASE(of_an_image_that_is_not_square) {
   for (const bool tall : {false, true})
     for (const std::size_t dark : {4, 5}) {
@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(images_without_a_background_disagree) {
   BOOST_TEST(!common_background(with_edges({}, 5)).has_value());
 }
 
-// Images are often sorted by class, so those that are read are spread over the whole set.
+// Images are often sorted by class, so the images that are read are spread over the whole set.
 BOOST_AUTO_TEST_CASE(images_of_the_whole_set_are_read) {
   Bytes levels(100, 0);
   levels.resize(500, 250);

@@ -64,8 +64,8 @@ BOOST_AUTO_TEST_CASE(grey_and_colour) {
   check_error([&] { convert(grey, {2, 1, 2}); }, {"1 or 3 channels", "2"});
 }
 
-// The shorter side of 8 x 10 is already 7 / 0.875, so the centre is cropped without resampling. The halves of (8 - 7) /
-// 2 and (10 - 7) / 2 are rounded to 0 and 2, like Python's round in torchvision's CenterCrop.
+// The shorter side of 8 x 10 is already 7 / 0.875, so the centre is cropped without resampling. The offsets (8 - 7) / 2
+// and (10 - 7) / 2 are rounded to the even numbers 0 and 2, as by Python's round in torchvision's CenterCrop.
 BOOST_AUTO_TEST_CASE(the_middle_is_cut_out) {
   DataConfig data;
   data.resize = "crop";

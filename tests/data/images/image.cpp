@@ -44,7 +44,7 @@ Bytes png_of(std::uint8_t side, bool interlaced, std::uint8_t colour, const Byte
   return bytes;
 }
 
-/// Returns such a PNG with arbitrary `rows`.
+/// Returns a PNG of side x side pixels of 8 bits whose uncompressed data are `rows`.
 Bytes png(std::uint8_t side, bool interlaced, const Bytes& rows, std::uint8_t colour = grey) {
   return png_of(side, interlaced, colour, packed(rows));
 }
@@ -126,7 +126,7 @@ BOOST_FIXTURE_TEST_CASE(png_data_are_held_against_their_checksum, Written) {
   check_error([&] { load(png_of(3, false, grey, data)); }, {path, "incorrect data check"});
 }
 
-// Like viewers, heed shows an image whose text chunk is damaged.
+// Like image viewers, heed reads an image whose text chunk is damaged.
 BOOST_FIXTURE_TEST_CASE(png_chunks_are_held_against_their_checksums, Written) {
   Bytes others = chunk("PLTE", {1, 2, 3});
   append(others, chunk("tEXt", {'a', 0, 'b'}));

@@ -59,7 +59,7 @@ BOOST_FIXTURE_TEST_CASE(classes_and_images_come_in_the_order_of_names, Tree) {
   }
 }
 
-// Class directories alone: every fifth image of a class is for testing; with fewer than five, the last.
+// If there are only class directories, every fifth image of a class is for testing, or the last of fewer than five.
 BOOST_AUTO_TEST_CASE(a_share_is_set_aside_for_testing) {
   const TemporaryDirectory directory;
   for (int i = 0; i < 11; ++i) write_image(directory / fmt::format("cat/{:02}.png", i), pattern(folder_size, i));

@@ -108,7 +108,7 @@ BOOST_FIXTURE_TEST_CASE(truncated_compressed_files_are_refused_when_all_elements
   }
 }
 
-// gzip concatenates consecutive members.
+// gzip concatenates the contents of consecutive members.
 BOOST_FIXTURE_TEST_CASE(what_follows_a_compressed_file_is_another_one, Mnist) {
   std::filesystem::remove(images_path());
   const auto path = directory / "train-images-idx3-ubyte.gz", second = directory / "second.gz";
@@ -221,7 +221,7 @@ BOOST_AUTO_TEST_CASE(emnist) {
 }
 
 // The file has the length that its header declares, a megabyte, but is sparse: it takes almost no space on the disk. A
-// compressed file of this length could be as small.
+// compressed file with as much data could be as small.
 BOOST_FIXTURE_TEST_CASE(memory_for_a_file_is_limited, Mnist) {
   write_images(idx({1 << 10, 1 << 10, 1}, {}));
   std::filesystem::resize_file(images_path(), 16 + (1 << 20));
@@ -255,7 +255,7 @@ BOOST_FIXTURE_TEST_CASE(announced_sizes_are_checked_before_memory_is_taken, Mnis
   const std::uint32_t huge = 0xffffffff;
   write_images(idx({huge, huge, huge}, images.pixels));
   check_error([&] { open(); }, {images_path().string(), "4294967295"});
-  write_images(idx({30, 30, 30}, images.pixels));  // each fits, but not all together
+  write_images(idx({30, 30, 30}, images.pixels));  // each axis fits, but not their product
   check_error([&] { open(); }, {images_path().string(), "axis 1 has size 30", "at most 40 bytes"});
   write_images(idx({3, 0, 4}, {}));
   check_error([&] { open(); }, {images_path().string(), "size 0"});
@@ -372,8 +372,8 @@ BOOST_FIXTURE_TEST_CASE(elements_of_large_files_are_in_their_order, Mnist) {
   BOOST_TEST(image.pixels.back() == 3);
 }
 
-// Each image of EMNIST is transposed; labels are counted from that of the first class. Files without a prefix are those
-// of the directory, whatever sets are beside them.
+// Each image of EMNIST is transposed; labels are counted from that of the first class. The path of the directory
+// selects the files without a prefix, even if the directory also has files with one.
 BOOST_FIXTURE_TEST_CASE(several_images_of_emnist, Mnist) {
   const std::string set = directory / "emnist-letters", mapping = "1 65\n2 66\n3 67\n";
   write_file(set + "-train-images-idx3-ubyte", idx({2, 2, 3}, {1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16}));

@@ -221,8 +221,8 @@ BOOST_FIXTURE_TEST_CASE(directories_of_disks_are_no_classes, Layout) {
   std::filesystem::permissions(own, std::filesystem::perms::owner_all);
 }
 
-// Split directories within a class are refused, not merged. So are supposed classes that are splits under unknown
-// names.
+// Split directories within a class are refused, not merged. Directories that look like classes but are splits under
+// unknown names are refused, too.
 BOOST_FIXTURE_TEST_CASE(parts_below_classes_and_by_other_names_are_refused, Layout) {
   for (const char* name : {"cat/Train", "cat/test", "dog/train", "dog/test"}) images(name, 2);
   check_error(
@@ -325,8 +325,8 @@ BOOST_AUTO_TEST_CASE(limits_and_recorded_files_of_parts) {
     if (own)
       BOOST_TEST((train ==
                   std::map<std::string, int>{{"train/ant/0.png", 0}, {"train/ant/1.png", 0}, {"train/ant/2.png", 0}}));
-    // Each opened file is listed once: training, validation, test. The validation files were set aside from the
-    // training files.
+    // Each opened file is listed once, in the order training, validation, test. Without a validation directory, the
+    // validation files are some of the training files.
     ImageSets sets(layout.data, 1);
     const DataFacts facts = sets.facts();
     BOOST_TEST(facts.classes == (std::vector<std::string>{"ant", "bee"}), boost::test_tools::per_element());

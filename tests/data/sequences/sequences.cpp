@@ -228,7 +228,7 @@ BOOST_AUTO_TEST_CASE(pairs_are_made_and_read) {
                  ":1: has 4 fields separated by tabs; expected 5: label, id, id, text, text");
 }
 
-// Each of the two texts of a pair is cut, and counted, by itself.
+// The two texts of a pair are cut separately, and each cut text is counted.
 BOOST_AUTO_TEST_CASE(texts_of_pairs_are_cut_one_by_one) {
   const TemporaryDirectory directory;
   write_file(directory / "new_aan_pairs.train.tsv",
@@ -527,7 +527,7 @@ BOOST_AUTO_TEST_CASE(headers_of_lines_are_no_class) {
     data.header = "no";
     BOOST_TEST(open_sequences(data, 7, Part::train, 1).set->class_names().size() == 3u);
   }
-  // Only a first line is a header.
+  // Only a first line can be a header.
   write_file(directory / "test.tsv", "0\tx\n1\ty\n2\tz\n");
   data.header = "yes";
   BOOST_TEST(refusal_of(data, Part::test) ==
@@ -542,7 +542,7 @@ BOOST_AUTO_TEST_CASE(headers_of_lines_are_no_class) {
   BOOST_TEST(open_sequences(data, 7, Part::test, 1).set->class_names().size() == 3u);
 }
 
-// Lines text<TAB>label would become a class for each text. The suggested command exchanges the columns.
+// If lines are text<TAB>label, each text would become a class. The suggested command exchanges the columns.
 BOOST_AUTO_TEST_CASE(exchanged_columns_of_lines_are_refused) {
   const TemporaryDirectory directory;
   const std::string train = directory / "train.tsv", old = directory / "old.tsv";
@@ -607,7 +607,8 @@ BOOST_AUTO_TEST_CASE(headers_that_do_not_exist_are_said) {
              boost::test_tools::per_element());
 }
 
-// Each byte but the first is predicted once, with at least N - S preceding bytes in all windows but the first.
+// Each byte is predicted once, but the first byte only with `start`. In windows after the first, at least 8 - stride
+// bytes precede each predicted byte.
 BOOST_AUTO_TEST_CASE(windows_of_an_evaluation) {
   for (const bool start : {false, true})
     for (const Index n : {2, 7, 8, 9, 50})
@@ -737,7 +738,8 @@ BOOST_AUTO_TEST_CASE(texts_of_pairs_have_the_topics_and_lengths_said) {
   for (const double x : equal) mean += x / 1000;
   for (const double x : equal) squares += (x - mean) * (x - mean);
   check_z((mean - 1.0 / 6) / std::sqrt(squares / 999 / 1000), "equal letters");
-  // A letter's share has mean 1/16 and variance (1/16) (15/16) / (K/2 + 1) in topics; in texts slightly more.
+  // A letter's share in topics has mean 1/16 and variance (1/16) (15/16) / (K/2 + 1); its variance in texts is slightly
+  // larger.
   for (const double sum : letters)
     BOOST_TEST(std::abs(sum / 1000 - 1.0 / 16) < 5 * std::sqrt(15.0 / 256 / 9 / 1000) * 1.1);
 }
@@ -841,8 +843,8 @@ BOOST_AUTO_TEST_CASE(a_text_is_limited_and_divided_without_gaps) {
   }
 }
 
-// Images of 4 x 4 with a level for each column. Training mirrors them or not, and shifts all levels by -10 to 10,
-// independently.
+// Images of 4 x 4 with a level for each column. In training, an image is mirrored or not, and independently all its
+// levels are shifted by the same number from -10 to 10.
 BOOST_AUTO_TEST_CASE(pixels_are_mirrored_and_shifted_in_training_only) {
   const TemporaryDirectory directory;
   const std::vector<std::uint8_t> columns{40, 80, 120, 200};
@@ -887,7 +889,7 @@ BOOST_AUTO_TEST_CASE(pixels_are_mirrored_and_shifted_in_training_only) {
   data.levels = 16;
   BOOST_TEST(open_sequences(data, 16, Part::train, 1).set->vocabulary() == 16);
   data.levels = 256;
-  // Labels go by name, if the source differs from that of the run.
+  // Labels are matched by name if the source differs from that of the run.
   DataConfig other = data;
   other.recorded.classes = train.set->class_names();
   BOOST_TEST(open_sequences(other, 16, Part::test, 1).set->class_names().size() == 10u);

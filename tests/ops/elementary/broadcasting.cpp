@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(broadcasting_repeats_axes_of_size_1) {
   }
 }
 
-// Operations that are not commutative keep their operands' sides, whether operands are variables or numbers.
+// Operations that are not commutative do not exchange their operands, whether these are variables or numbers.
 BOOST_AUTO_TEST_CASE(operands_keep_their_sides) {
   const Var<double> a = of({2, 1, 3}), b = of({4, 1}), c = of({2, 4, 1});
   const Shape all{2, 4, 3};
