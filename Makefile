@@ -9,7 +9,7 @@
 #   make notebooks   run the course's notebooks and store their output; HEED_QUICK=1: short runs
 #   make fuzz SECONDS=60    fuzz the file readers with libFuzzer
 #   make coverage           measure the lines run by the tests
-#   make mutants            measure the planted faults detected by the tests
+#   make mutants            measure how many planted faults the tests detect
 #   make report-test        test `heed report` in Chromium, if installed
 #   make web | make web-run         build heed for a browser in build-web | serve it on this machine (docs/web.md)
 #   make web-test | make web-check  compare the page in Chromium with the program | lint its JavaScript
@@ -149,7 +149,7 @@ $(BUILD)/flags: force
 -include $(patsubst %.o,%.d,$(LIBRARY_OBJECTS) $(PROGRAM_OBJECTS) $(TEST_OBJECTS) $(BUILD)/tests/core.o)
 
 # ---- Objects with flags of their own ----
-# stb_image 2.27 shifts a zero by more bits than it has if a JPEG's data end too early.
+# stb_image 2.27 shifts a zero by more bits than its type has if a JPEG's data end too early.
 STB_ZERO := -fno-sanitize=shift
 ifneq ($(findstring undefined,$(SANITIZE)),)
 $(BUILD)/src/data/images/image.o: private LAST += $(STB_ZERO)

@@ -1,8 +1,8 @@
 // Times vit-micro in WebAssembly under node. Inference of single images is compared with onnxruntime-web's WASM backend
-// with SIMD, one thread each. Training is compared with the native program on one thread: once with one thread, as in a
-// page without cross-origin isolation, and once with one thread per core, as in a page served with the headers of
-// `make web-run`. The script writes heed's model as an ONNX file, so that both compute the same model, and first checks
-// that their probabilities agree. `make web-speed` installs the requirements and runs it.
+// with SIMD, one thread each. Training is compared with the native program on one thread: training in WebAssembly with
+// one thread, as in a page without cross-origin isolation, and with one thread per core, as in a page served with the
+// headers of `make web-run`. The script writes heed's model as an ONNX file, so that both compute the same model, and
+// first checks that their probabilities agree. `make web-speed` installs the requirements and runs it.
 //
 //     NODE_PATH=build-web/tools/node_modules node --no-experimental-fetch experiments/peers/onnxruntime-web.mjs build-web build/heed
 //

@@ -1,4 +1,4 @@
-# Common code of these scripts and of claims/. $experiments is the directory `experiments`.
+# Common code of the scripts in experiments/tools and experiments/claims. $experiments is the directory `experiments`.
 
 # In locales with decimal commas, awk reads 0.5 as 0 and writes 0,5, and sort reads 0.5 as 0.
 LC_ALL=C
