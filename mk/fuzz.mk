@@ -1,7 +1,7 @@
 # Fuzzes the file readers with libFuzzer, each for SECONDS. An input fails if it crashes a reader, uses 1 GB of memory
-# or takes a minute. In tests of the files, the limit is 5 seconds, but readers are up to 16 times slower in these builds.
-# The read limit is 64 MB instead of 512, since a header of a few bytes can declare an image of 100 megapixels, whose
-# decoding takes a gigabyte and half a minute here. The initial files are in tests/fuzz/corpus; files found are in
+# or takes a minute. In tests of the corpus the limit is 5 seconds, but readers are up to 16 times slower in these
+# builds. The read limit is 64 MB instead of 512, since a header of a few bytes can declare an image of 100 megapixels,
+# whose decoding takes a gigabyte and half a minute here. The initial files are in tests/fuzz/corpus; files found are in
 # build/fuzz and should be added to the corpus.
 SECONDS := 60
 FUZZED  := $(filter src/base/% src/cost/% src/kernels/% src/io/% src/attention/% src/config/% src/data/%,$(SOURCES)) tests/fuzz/readers.cpp tests/fuzz/fuzzer.cpp \

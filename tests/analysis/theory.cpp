@@ -78,8 +78,8 @@ BOOST_AUTO_TEST_CASE(variances_of_dot_products_and_distances) {
   }
 }
 
-// Proposition 1, for maps of random queries and keys: f, the cumulative share of singular values, is concave; with the
-// identity added it is nearer to r / N and the equivalent rank is higher.
+// Shu et al., Proposition 1, for maps of random queries and keys: f, the cumulative share of singular values, is
+// concave; with the identity added it is nearer to r / N and the equivalent rank is higher.
 BOOST_AUTO_TEST_CASE(the_identity_homogenises_adder_maps) {
   constexpr Index N = 50;
   for (const Index d : {4, 16, 64}) {
@@ -95,9 +95,9 @@ BOOST_AUTO_TEST_CASE(the_identity_homogenises_adder_maps) {
   }
 }
 
-// The proposition does not hold for every attention map. If each token attends only to the next one, all singular
-// values are 1 and f is already r / N; those of the map with the identity are |1 + exp(2 pi i k / N)| = 2 |cos(pi k /
-// N)|, and the rank falls.
+// Proposition 1 of Shu et al. does not hold for every attention map. If each token attends only to the next one, all
+// singular values are 1 and f is already r / N; those of the map with the identity are |1 + exp(2 pi i k / N)| = 2
+// |cos(pi k / N)|, and the rank falls.
 BOOST_AUTO_TEST_CASE(the_identity_lowers_the_rank_of_a_cyclic_shift) {
   constexpr Index N = 50;
   std::vector<double> shift(N * N), expected;

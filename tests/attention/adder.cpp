@@ -1,5 +1,5 @@
 // Adder attention: hand-calculated values and extreme inputs. tests/checks/cases.cpp checks gradients, costs and
-// agreement of number types for every mechanism.
+// agreement of float with double for every mechanism.
 #include "support/definition.h"
 
 #include <boost/test/unit_test.hpp>
@@ -25,7 +25,7 @@ Tensors given(Index channels, const std::vector<double>& q, const std::vector<do
 
 BOOST_AUTO_TEST_SUITE(adder_attention)
 
-// One channel, two tokens at distance sqrt(d_a) ln 3: each token attends to itself with weight 3/4.
+// One channel, two tokens whose score for each other is -ln 3: each token attends to itself with weight 3/4.
 BOOST_AUTO_TEST_CASE(values_by_hand) {
   const double scale = 1 / std::sqrt(2 * (1 - 2 / std::acos(-1.0))), gap = std::log(3.0) / scale;
   const Tensors x = given(1, {0, gap}, {0, gap}, {4, 8}, {1, 0});
@@ -116,7 +116,8 @@ BOOST_AUTO_TEST_CASE(hardtanh_is_sign_beyond_one_and_the_difference_within) {
 
 // Tokens at distances of 1e4 and 1e6: softmax subtracts the largest score, so nothing overflows, and a row attends to
 // its nearest key. A score of 2 * size has a rounding error of up to 6e-8 of itself before the maximum is subtracted.
-// The weights of two nearly tied keys change by as much, and values and cotangents multiply this by up to 4.
+// The weights of two nearly tied keys change by as much as their scores, and values and cotangents multiply this by up
+// to 4.
 BOOST_AUTO_TEST_CASE(far_apart_tokens) {
   for (const double size : {1e4, 1e6}) {
     const Tensors x = given(2, {-size, size, 0.5, 2}, {size, size, -size, -size}, {1, 2, 3, 4}, {1, -1, 2, 0.5});

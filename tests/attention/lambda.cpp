@@ -1,5 +1,5 @@
 // Lambda layers compared with hand-calculated values; in a model, all query heads share one head of keys and values.
-// tests/checks/cases.cpp checks gradients, costs and agreement of number types for all mechanisms.
+// tests/checks/cases.cpp checks gradients, costs and agreement of float with double for all mechanisms.
 #include "support/definition.h"
 
 #include "heed/config/experiment.h"

@@ -1,5 +1,5 @@
 // Linear attention compared with hand-calculated values, and with its definition over several blocks of queries.
-// tests/checks/cases.cpp checks gradients, costs and agreement of number types for all mechanisms.
+// tests/checks/cases.cpp checks gradients, costs and agreement of float with double for all mechanisms.
 #include "support/definition.h"
 
 #include <boost/test/unit_test.hpp>

@@ -1,5 +1,5 @@
 // Nystroemformer compared with hand-calculated values and its definition. tests/checks/cases.cpp checks gradients,
-// costs and agreement of number types for all mechanisms.
+// costs and agreement of float with double for all mechanisms.
 #include "support/definition.h"
 
 #include <boost/test/unit_test.hpp>

@@ -1,5 +1,6 @@
 // Point-wise attention compared with hand-calculated values. tests/checks/cases.cpp checks gradients, costs and
-// agreement of number types for all mechanisms; tests/kernels/elements/pointwise.cpp checks the functions themselves.
+// agreement of float with double for all mechanisms; tests/kernels/elements/pointwise.cpp checks the functions
+// themselves.
 #include "support/definition.h"
 
 #include <boost/test/unit_test.hpp>

@@ -1,5 +1,5 @@
 // Softmax attention compared with hand-calculated values and its definition, and for extreme scores.
-// tests/checks/cases.cpp checks gradients, costs and agreement of number types for all mechanisms.
+// tests/checks/cases.cpp checks gradients, costs and agreement of float with double for all mechanisms.
 #include "support/definition.h"
 
 #include <boost/test/unit_test.hpp>

@@ -1,5 +1,5 @@
 // XCA compared with hand-calculated values, and for extreme inputs. tests/checks/cases.cpp checks gradients, costs and
-// agreement of number types for all mechanisms.
+// agreement of float with double for all mechanisms.
 #include "support/definition.h"
 
 #include "heed/attention/capabilities/map.h"

@@ -1,4 +1,5 @@
-// The model of a file's tensors: each key that tensors determine is recovered, and the keys in an error fit the file.
+// Models inferred from a file's tensors: each key that tensors determine is recovered, and the keys that an error
+// suggests fit the file.
 #include "heed/config/model_of_tensors.h"
 
 #include "heed/base/split.h"

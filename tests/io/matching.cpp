@@ -1,4 +1,4 @@
-// Loading weights of one model into another: loaded, in part, interpolated, new and unused tensors.
+// Loading weights of one model into another: tensors that are loaded whole or in part, interpolated, new, or unused.
 #include "heed/attention/mechanism.h"
 #include "heed/io/json.h"
 #include "heed/io/weights.h"

@@ -114,8 +114,9 @@ Tensor<double> rows_of(const Tensor<double>& x, Index first, Index count) {
   return rows;
 }
 
-/// Queries are processed in blocks, whose products with the same keys are accumulated. A block with too widely spread
-/// exponents is processed key by key, before, between or after the others. Each block alone gives the same result.
+/// Queries are processed in blocks, and the gradients of keys and values are summed over the blocks. A block with too
+/// widely spread exponents, here the first, second or third, is processed key by key. The results must equal those of
+/// each block alone.
 BOOST_AUTO_TEST_CASE(blocks_of_queries_share_their_keys) {
   const Index block = 200, N = 3 * block, D = 3;
   for (const Index far : {-1, 0, 1, 2}) {
@@ -248,8 +249,8 @@ BOOST_AUTO_TEST_CASE(adding_1000_to_all_keys_changes_nothing) {
     }
 }
 
-// The spread of keys, or of biases, ranges from one that suits products, through one just too wide for them, to one
-// that gives a single key all the weight. An exponent of size `spread` has a rounding error of 6e-8 * spread.
+// Spreads of keys, or of biases, that suit products, that are just too wide for products, and that give a single key
+// all the weight. An exponent of size `spread` has a rounding error of 6e-8 * spread.
 BOOST_AUTO_TEST_CASE(float_is_finite_and_near_double_in_all_ranges) {
   for (const Setting& s : settings)
     for (const double spread : {3.0, 20.0, 60.0, 500.0, 5000.0})

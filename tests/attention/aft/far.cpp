@@ -1,5 +1,5 @@
-// AFT with keys far from the origin or from each other, compared with the formula, computed pair by pair in long double
-// relative to the maximum of each query.
+// AFT with keys far from the origin or from each other, compared with the formula, which is computed pair by pair in
+// long double after subtraction of each query's largest exponent.
 #include "support/mechanism.h"
 
 #include <boost/test/unit_test.hpp>
@@ -161,7 +161,7 @@ BOOST_AUTO_TEST_CASE(the_largest_of_huge_keys_has_all_the_weight) {
   for (const double huge : {1e15, 1e19, 1e307}) check_huge<double>(huge, 800, 1e-12);
 }
 
-// If a key has all the weight of every mean that contains it, its value equals these means, and its gradient is zero.
+// If a key has all the weight in every mean that contains it, these means equal its value, and its gradient is zero.
 // This holds for values far from the origin, too, since the gradient is not a difference of sums.
 BOOST_AUTO_TEST_CASE(one_key_with_all_the_weight_has_no_gradient) {
   for (const Setting& s : settings) {

@@ -1,5 +1,5 @@
 // Performer compared with its definition, pair by pair, over several blocks of queries. tests/checks/cases.cpp checks
-// gradients, costs and agreement of number types at small shapes for all mechanisms.
+// gradients, costs and agreement of float with double at small shapes for all mechanisms.
 #include "heed/base/random.h"
 #include "heed/checks/attention_case.h"
 #include "heed/checks/costcheck.h"
@@ -86,7 +86,8 @@ BOOST_AUTO_TEST_CASE(by_definition) {
         check_definition("performer", options(causal), operands(s, growth), definition(causal), {}, float_tolerance);
 }
 
-// Large features are recomputed in the backward pass; those of one head alone take half as much memory and are saved.
+// The features of two heads are too large to be saved and are recomputed in the backward pass; those of one head alone
+// are saved.
 BOOST_AUTO_TEST_CASE(features_that_are_not_kept) {
   const Tensors x = operands({60, 900, 3, 2, 600}, 4), both = run_mechanism<double>("performer", {}, x);
   for (Index head = 0; head < 2; ++head) {

@@ -1,5 +1,5 @@
 // Reformer compared with its definition, round by round and pair by pair. tests/checks/cases.cpp checks gradients,
-// costs and agreement of number types at small shapes for all mechanisms.
+// costs and agreement of float with double at small shapes for all mechanisms.
 #include "support/definition.h"
 
 #include <boost/test/unit_test.hpp>

@@ -1,5 +1,5 @@
 // SOFT for known special cases and extreme tokens, its memory and its errors. tests/checks/cases.cpp checks gradients,
-// costs and agreement of number types for all mechanisms.
+// costs and agreement of float with double for all mechanisms.
 #include "support/mechanism.h"
 
 #include "heed/attention/capabilities/inverse.h"
