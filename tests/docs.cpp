@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(quoted_code_is_in_the_examples) {
     int blocks = 0;
     for_lines(page, [&](const std::string& line, int number, bool) {
       if (inside && line == "```") {
-        // A block that begins with a file name is that file, which another test compiles.
+        // A block that begins with a file name is that file's content, which another test compiles.
         if (!block.starts_with("// "))
           BOOST_TEST(examples.find(block) != std::string::npos, page << ":" << number << ": no example has this block");
         ++blocks;

@@ -252,8 +252,8 @@ BOOST_FIXTURE_TEST_CASE(bounds_and_sizes_left_out, Runs) {
 }
 
 // malloc may or may not keep the memory that smaller sizes have freed, which can double the resident memory of the
-// largest. Over a range of 64 this changes an exponent by at most ln 2 / ln 64 = 0.17; measured exponents are 0.97 to
-// 1.02.
+// largest size. Over a range of 64 this changes an exponent by at most ln 2 / ln 64 = 0.17; measured exponents are 0.97
+// to 1.02.
 BOOST_FIXTURE_TEST_CASE(memory_of_a_linear_mechanism_is_below_its_bound, Runs,
                         *boost::unit_test::precondition(without_sanitizer)) {
   const Finished linear = heed_with(command({"sima", "--tokens", "8192,65536,524288", "--memory-below", "1.2"}));

@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(split_rows_by_definition) {
   }
 }
 
-// Rows split across blocks, with more keys than queries; causal rows with fewer keys as well.
+// Rows split across blocks, with more keys than queries and, if causal, also with fewer keys than queries.
 BOOST_AUTO_TEST_CASE(split_rows_of_other_numbers_of_queries) {
   const MapDefinition definition = [](const DefinitionHead& x) {
     SlowMatrix scores(x.N(), x.M());

@@ -1,4 +1,4 @@
-// Keys by data set, family and task, and those that have no effect without another.
+// Keys by data set, family and task, and keys that have an effect only under a condition on other keys.
 #include "heed/base/warnings.h"
 #include "heed/config/experiment.h"
 #include "heed/io/file.h"
@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(a_teacher_has_a_table) {
   BOOST_TEST(words_of(keys_printed(x, "dino")).size() == 15u);
 }
 
-// Each key alone causes a warning that names it, and none if its condition is met.
+// If a key's condition is not met, a warning names the key; if it is met, there is no warning.
 BOOST_AUTO_TEST_CASE(a_key_has_an_effect_under_its_condition_only) {
   struct Need {
     std::string set;

@@ -1,4 +1,4 @@
-// Errors of wrong composed forms, and a composed form whose query heads share keys.
+// Error messages for wrong composed forms, and a composed form whose query heads share keys.
 #include "heed/ops/composed_attention.h"
 
 #include "heed/attention/steps.h"
