@@ -54,7 +54,7 @@ def program():
 
 
 def heed(*arguments, expected=(0,)):
-    """Returns the output of `heed ARGUMENTS`. Raises LabError with heed's line if the exit status is unexpected."""
+    """Returns the output of `heed ARGUMENTS`. Raises LabError with heed's error if the exit status is unexpected."""
     command = [program(), *map(str, arguments)]
     try:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout

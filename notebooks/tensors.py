@@ -21,7 +21,7 @@ def write(path, arrays):
     for name, x in arrays.items():
         header[name] = {"dtype": NAMES[x.dtype], "shape": x.shape, "data_offsets": [end, end := end + x.nbytes]}
     text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)  # elements are aligned
+    text += b" " * (-len(text) % 8)  # aligns the elements to 8 bytes
     with open(path, "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text + b"".join(x.tobytes() for x in arrays.values()))
 

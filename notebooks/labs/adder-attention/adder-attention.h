@@ -66,8 +66,8 @@ class MyAdder : public MechanismBase<MyAdder> {
   }
 
   // Undo the steps in reverse, and write your equations in lines like `// Undoing 3: dv += ..., dA = ....`: gradcheck
-  // quotes them if a gradient is wrong. kernels::attention_softmax_backward({scale(in.shape)}, A, dA) undoes 2, in place;
-  // kernels::attention_softmax_backward_counts(N, N * M) counts it.
+  // quotes them if a gradient is wrong. kernels::attention_softmax_backward({scale(in.shape)}, A, dA) undoes 2, in
+  // place; its cost is kernels::attention_softmax_backward_counts(N, N * M).
   template <class T>
   void run_backward(const AttentionInput<T>&, Heads<const T>, Heads<const T>, Heads<T>, Matrix<T>,
                     const AttentionGradient<T>&) const {
@@ -77,9 +77,9 @@ class MyAdder : public MechanismBase<MyAdder> {
   Cost cost(const AttentionShape& shape) const override {
     const auto [N, M, d, e] = shape.sizes();
     Cost cost;
-    // Forward: 1. S; 2. A; 3. out; 4. v. Yours are 1 and 4.
+    // Forward: 1. S; 2. A; 3. out = A v; 4. out += v. The costs of 1 and 4 are missing.
     cost.forward = kernels::attention_softmax_counts(N, N * M) + product_counts(N, e, M);
-    // Backward: yours.
+    // Backward: the cost is missing.
     cost.attention_exp = N * M;
     return shape.heads * cost;
   }

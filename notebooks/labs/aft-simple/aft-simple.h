@@ -53,8 +53,9 @@ class MyAft : public MechanismBase<MyAft> {
   }
 
   // Every operation counts: mul, add (and subtract), div, exp, cmp. A sum of n terms is n - 1 additions.
-  // forward_contractions and attention_exp are the counts of papers; left_out is the difference (docs/gradcheck.md).
-  // gradcheck reports them too; the lab marks forward and backward only.
+  // forward_contractions and attention_exp are counted as in papers; left_out is the number of executed contractions
+  // and exps minus these counts (docs/gradcheck.md). gradcheck reports these, too; the lab marks forward and backward
+  // only.
   Cost cost(const AttentionShape& shape) const override {
     [[maybe_unused]] const auto [N, M, d, e] = shape.sizes();
     Cost cost;

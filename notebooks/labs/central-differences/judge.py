@@ -93,4 +93,5 @@ def judge_gradcheck(arguments, result):
     if not wrong:
         return "it finds errors in a gradient that is right everywhere"
     named = len(result) if isinstance(result, list) else "no list"
-    return f"a gradient of {len(x)} elements is {factor:g} times what it should be in {len(wrong)}; it names {named}"
+    return (f"{len(wrong)} of {len(x)} elements of a gradient were multiplied by {factor:g}; expected their indices, "
+            f"found {f'{named} indices' if isinstance(result, list) else named}")

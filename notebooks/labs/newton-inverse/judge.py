@@ -1,4 +1,4 @@
-"""Judges the inverse by its definition, a formula by its recursion, and gradients by central differences."""
+"""Judges iterates by their residuals, a formula by its recursion, and gradients by central differences."""
 
 import math
 

@@ -12,12 +12,12 @@ def hardtanh(u):
 
 
 def huber(u):
-    """The function with derivative hardtanh, 0 at 0."""
+    """The function whose derivative is hardtanh and whose value at 0 is 0."""
     raise NotImplementedError("not yet")
 
 
 def equivalent_rank(values, share):
-    """The number of largest singular values whose sum reaches `share` of the sum of all."""
+    """The smallest number of singular values, the largest first, whose sum reaches `share` of the sum of all."""
     raise NotImplementedError("not yet")
 
 

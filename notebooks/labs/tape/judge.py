@@ -31,7 +31,7 @@ def differences(g, operands, which):
 
 
 def judge_gradients(g, operands, names, got, there):
-    """Returns the error of a gradient, or None. The first one must be added to its initial value `there`."""
+    """Returns the error of a gradient, or None. The first gradient must be added to its initial value, `there`."""
     for which, name in enumerate(names):
         expected = differences(g, operands, which)
         shape = [len(row) for row in expected]

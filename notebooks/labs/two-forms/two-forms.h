@@ -10,7 +10,7 @@
 //
 //   heed plugin two-forms.h && heed gradcheck my_relu2 --plugin two-forms.so
 //
-// compares out, dA, dS, dq, dk and dv of both forms, element by element.
+// compares out, A, dA, dS, dq, dk and dv of both forms, element by element.
 #include "heed/attention/steps.h"
 #include "heed/kernels/products/gemm.h"
 #include "heed/ops/activation.h"

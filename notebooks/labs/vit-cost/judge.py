@@ -155,4 +155,5 @@ def judge_even(arguments, result):
                               run_linear(matrix(tokens, hidden), dim)])
     if attention == linear:
         return None
-    return f"there attention takes {'more' if attention > linear else 'fewer'} than the linear layers"
+    return (f"at {tokens} tokens, attention takes {'more' if attention > linear else 'fewer'} multiplications than the "
+            "linear layers")

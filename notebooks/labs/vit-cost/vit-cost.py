@@ -7,12 +7,12 @@ biases in all linear layers.
 
 
 def linear(rows, inputs, outputs):
-    """x W^T + b for x [rows, inputs] and W [outputs, inputs]."""
+    """Multiplications in x W^T + b, for x [rows, inputs] and W [outputs, inputs]."""
     raise NotImplementedError("not yet")
 
 
 def attention(tokens, dim, heads):
-    """q k^T and A v, in all heads of one block. The heads divide dim channels equally."""
+    """Multiplications in q k^T and A v, in all heads of one block. The heads divide dim channels equally."""
     raise NotImplementedError("not yet")
 
 

@@ -90,7 +90,7 @@ class MyAdder : public MechanismBase<MyAdder> {
     const auto [N, M, d, e] = shape.sizes();
     const bool clamps = score_grad == ScoreGradient::hardtanh;
     Cost cost;
-    // Forward: 1. S; 2. A; 3. out; 4. v.
+    // Forward: 1. S; 2. A; 3. out = A v; 4. out += v.
     cost.forward = N * M * Counts{.add = 2 * d - 1, .cmp = d} + kernels::attention_softmax_counts(N, N * M) +
                    product_counts(N, e, M) + Counts{.add = N * e};
     // Backward: 3. dv and dA; 4. dv; 2. dS; 1. dq and dk.

@@ -4,7 +4,8 @@
 //   y_c = sum_s exp(k_sc) v_sc / sum_s exp(k_sc)      [1, d], a sum over the tokens s
 //   out_tc = sigma(q_tc) y_c                          [N, d]
 //
-// With p_sc = exp(k_sc - most_c) / sum_s exp(k_sc - most_c), most_c the largest k of the channel, y_c = sum_s p_sc v_sc.
+// y_c is computed as sum_s p_sc v_sc with p_sc = exp(k_sc - most_c) / sum_s exp(k_sc - most_c), where most_c is the
+// largest k of channel c.
 #include "heed/attention/mechanism_base.h"
 
 namespace heed {

@@ -12,12 +12,12 @@ def hardtanh(u):
 
 
 def huber(u):
-    """The function with derivative hardtanh, 0 at 0."""
+    """The function whose derivative is hardtanh and whose value at 0 is 0."""
     return u * u / 2 if abs(u) < 1 else abs(u) - 1 / 2
 
 
 def equivalent_rank(values, share):
-    """The number of largest singular values whose sum reaches `share` of the sum of all."""
+    """The smallest number of singular values, the largest first, whose sum reaches `share` of the sum of all."""
     wanted, reached = share * sum(values), 0
     for count, value in enumerate(sorted(values, reverse=True), start=1):
         reached += value

@@ -7,12 +7,12 @@ biases in all linear layers.
 
 
 def linear(rows, inputs, outputs):
-    """x W^T + b for x [rows, inputs] and W [outputs, inputs]."""
+    """Multiplications in x W^T + b, for x [rows, inputs] and W [outputs, inputs]."""
     return rows * inputs * outputs
 
 
 def attention(tokens, dim, heads):
-    """q k^T and A v, in all heads of one block. The heads divide dim channels equally."""
+    """Multiplications in q k^T and A v, in all heads of one block. The heads divide dim channels equally."""
     width = dim // heads
     return heads * 2 * tokens * tokens * width
 
