@@ -108,7 +108,7 @@ export async function largestWeights(run, bytes, query) {
     return Array.from({ length: heads }, (_, head) => {
       const row = (i) => all.slice((head * rows + i) * columns, (head * rows + i + 1) * columns);
       if (map.axes === "matrix") return largest(all.slice(head * rows * columns, (head + 1) * rows * columns));
-      if (query >= 0 || opened.class_token) return largest(row(query + first).slice(first));
+      if (query >= 0 || opened.class_token) return largest(row(query < 0 ? 0 : query + first).slice(first));
       const patches = Array.from({ length: rows - first }, (_, i) => row(i + first));
       const mean = (key) => patches.reduce((sum, patch) => sum + patch[key], 0) / patches.length;
       return largest(Array.from({ length: columns - first }, (_, key) => mean(key + first)));

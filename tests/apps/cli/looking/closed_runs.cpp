@@ -215,6 +215,7 @@ BOOST_FIXTURE_TEST_CASE(test_images_stay_the_same, ThreeGreys) {
   const std::string parts = directory / "parts";
   fs::create_directory(parts);
   for (const char* part : {"train", "val"}) fs::copy(other, parts + "/" + part, fs::copy_options::recursive);
+  write_image(fmt::format("{}/val/{}/8.png", parts, names[0]), level(3));
   check_contains(output_of({"eval", run, "--path", parts}), {"24 images"});
   // heed features and --index distinguish training and test images: every fifth image of a class is for testing.
   check_contains(output_of({"features", run, "--path", other, "-o", directory / "x"}), {" 3 images, test\n"});
