@@ -165,8 +165,8 @@ class Layout {
       fault(where, from + " includes '" + header + "' of " + (to.empty() ? "no layer" : to + ", a later layer"));
   }
 
-  /// Checks an include of a header outside include/heed: it must name the file alone within the same folder, and its
-  /// path from the root elsewhere.
+  /// Checks an include of a header outside include/heed: a header in the same folder must be included by its file name,
+  /// one in another folder by its path from the root.
   void check_private(const std::string& path, const std::string& where, const std::string& header) {
     const bool in_tests = path.starts_with("tests/"), by_path = header.starts_with("src/");
     if (in_tests && !by_path) return;

@@ -116,8 +116,8 @@ AttentionShape scaling_shape(const Mechanism& mechanism, Index dim, Index heads,
 double scaling_bytes(const Mechanism& mechanism, Index dim, Index heads, Index tokens) {
   const AttentionLayout layout = mechanism.layout(dim, heads);
   const AttentionShape shape = scaling_shape(mechanism, dim, heads, tokens);
-  // x, out and their gradients; mechanism parameters, prepared tensors and their gradients; a partial sum of the
-  // parameters' gradients, if there are several parameters and no prepared tensors.
+  // q, k, v, out and their gradients; mechanism parameters, prepared tensors and their gradients; saved and scratch
+  // memory; a partial sum of the parameters' gradients, if there are several parameters and no prepared tensors.
   const Index row = 2 * (layout.total() + layout.heads * layout.value_width);
   const AttentionMemorySize size = mechanism.memory(shape);
   const std::vector<ParameterSpec> own = mechanism.parameters(shape);

@@ -20,7 +20,7 @@ namespace {
 template <class T>
 class MemoryCheck {
  public:
-  /// If `training`, checks prepared tensors and noise as in training.
+  /// If `training`, prepared tensors are computed as in training, with noise.
   MemoryCheck(const Mechanism& mechanism, const AttentionLayout& layout, const AttentionShape& shape, bool training)
       : m_(mechanism),
         s_(shape),

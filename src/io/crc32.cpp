@@ -4,7 +4,7 @@
 #include <zlib.h>
 
 std::uint32_t heed::crc32(std::uint32_t before, const void* bytes, std::size_t count) {
-  // zlib restarts the checksum if given no bytes.
+  // zlib restarts the checksum if given a null pointer, as `bytes` may be for count = 0.
   return count == 0 ? before : static_cast<std::uint32_t>(crc32_z(before, static_cast<const Bytef*>(bytes), count));
 }
 

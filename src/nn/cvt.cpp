@@ -77,8 +77,8 @@ struct CvtStageSizes {
 };
 
 /// out = proj(mechanism(q, k, v)), with a ConvProjection for each of q, k and v that the mechanism uses. Tensors of
-/// these projections, NAME.proj.* and those of the mechanism; with the respective options NAME.q_norm.*, NAME.k_norm.*
-/// and NAME.gate.*.
+/// these projections, NAME.proj.* and those of the mechanism; with qk_norm also NAME.q_norm.* and NAME.k_norm.*, with
+/// gate also NAME.gate.*.
 class ConvAttention {
  public:
   ConvAttention(ParameterList& list, const std::string& name, const ModelConfig& config, const CvtStageSizes& sizes,

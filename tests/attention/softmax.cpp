@@ -171,7 +171,8 @@ BOOST_AUTO_TEST_CASE(parts_of_keys) {
   for (const auto& [N, channels] : {std::pair<Index, Index>{150, 700}, {700, 16}})
     for (const char* name : {"softmax", "pointwise"})
       for (const char* causal : {"false", "true"}) {
-        const double larger = std::sqrt(static_cast<double>(channels) / d);  // for the larger divisor of the scores
+        // Compensates for the larger divisor of the scores, sqrt(channels).
+        const double larger = std::sqrt(static_cast<double>(channels) / d);
         const auto random = [N = N](std::uint64_t seed) { return random_tensor({1, 1, N, d}, seed); };
         const Tensor<double> q = random(1), k = random(2), v = random(3), dout = random(4);
         const Tensors all =

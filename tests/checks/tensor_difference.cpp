@@ -93,8 +93,8 @@ BOOST_AUTO_TEST_CASE(zeros_nan_and_infinity) {
   }
 }
 
-// The bound is a thousand units in the last place of 1 or, for types that are only stored, four such units; differences
-// up to this bound count as rounding.
+// The bound is a thousand units in the last place of 1 or, for types that are only stored, four such units. Differences
+// up to this bound times the largest element count as rounding.
 BOOST_AUTO_TEST_CASE(rounding_errors_by_type) {
   for (const auto& [type, bound] : {std::pair(DType::F16, 4 * 0x1p-10),
                                     {DType::BF16, 4 * 0x1p-7},

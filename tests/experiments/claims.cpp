@@ -106,7 +106,7 @@ struct Claims {
 
   std::string table() const { return read_file(directory / "out/claims.csv"); }
 
-  /// Returns the hash in the cell.json of a run below out.
+  /// Returns the hash in the cell.json of a run in the directory `out`.
   std::string hash_of(const std::string& run) const {
     return Json::parse(read_file(directory / "out" / run / "cell.json")).at("hash").text();
   }

@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(long_lines_are_cut) {
   BOOST_CHECK_THROW(mechanism_classes(path, "mine.h"), Error);
 }
 
-// An object of a header and two segments, of which the second is loaded: bytes 1000 to 1200.
+// An object with a header and two segments. Only the second is loaded: bytes 1000 to 1199.
 BOOST_AUTO_TEST_CASE(objects_have_all_their_loaded_segments) {
   const TemporaryDirectory directory;
   const std::string path = directory / "mine.so";

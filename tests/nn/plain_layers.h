@@ -161,7 +161,7 @@ class PlainLayers {
       out = product(out, act(linear(x, name + ".gate"), c_.gate_act == "silu" ? "silu" : "none"));
     return projection(out, name + ".proj");
   }
-  /// Applies the attention layer of all families but CvT to x, after its norm.
+  /// Applies an attention layer of any family but CvT to x, without the block's norm.
   Rows attention(const Rows& x, const std::string& name, Index heads) const {
     const bool adder = has(name + ".q_ln.weight");
     const Rows qkv = linear(x, name + ".qkv", adder);

@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(the_runs_use_every_value_of_every_key) {
                                     "data.orientation=false",
                                     "data.skip_bad=true",
                                     "data.header=yes",
-                                    "data.header=no",   // these four are for files of cameras and other programs
+                                    "data.header=no",  // the last four: for files written by cameras and other programs
                                     "data.grey=true"};  // for images in colour, like augment = "grey"
   // Data sets that differ from MNIST only in their files.
   for (const char* name : {"fashion-mnist", "cifar10", "cifar100"})

@@ -5,7 +5,8 @@
 
 namespace heed {
 
-/// Return the current and the peak bytes; 0 if unsupported. (getrusage's peak includes the parent process's.)
+/// Return the current and the peak resident memory in bytes; 0 if unsupported. The peak excludes the parent process's
+/// memory, unlike that of getrusage().
 Index resident_bytes();
 Index peak_resident_bytes();
 

@@ -47,7 +47,7 @@ class Operands {
   double read_ = 0, written_ = 0, held_ = 0;
 };
 
-/// An amount of work that one resource limits, in floating-point operations or elements.
+/// Amount of a kernel's work that uses a resource, in floating-point operations or elements.
 struct Work {
   Resource of;
   Index amount;

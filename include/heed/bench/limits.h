@@ -20,7 +20,7 @@ enum class Resource { multiply_add, gemm, l1, clamp, exp, l1_cache, l2_cache, l3
 const char* name_of(Resource resource);
 const char* unit_of(Resource resource);
 
-/// Returns the bytes of a data cache, Resource::l1_cache to l3_cache: as Linux reports it, or else a typical value.
+/// Returns the size of a data cache (l1_cache to l3_cache) in bytes: as Linux reports it, or else a typical value.
 double cache_bytes(Resource cache);
 
 /// The highest rate among many short repetitions, with the range from the median to the highest rate.

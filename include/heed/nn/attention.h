@@ -35,9 +35,9 @@ inline void require_qk_norm(const Mechanism& mechanism) {
           "[model] qk_norm = true is not defined for {}, which has no queries and keys to normalise", mechanism.name());
 }
 
-/// out = proj(mechanism(qkv(x))) for x [B, N, D]. Tensors NAME.qkv.*, NAME.proj.* and those of the mechanism; with the
-/// respective options NAME.q_norm.*, NAME.k_norm.*, NAME.gate.*; with adder layers also NAME.q_ln.*, k_ln, v_ln (after
-/// qkv), out_ln (before the gate) and proj_ln.
+/// out = proj(mechanism(qkv(x))) for x [B, N, D]. Tensors NAME.qkv.*, NAME.proj.* and those of the mechanism; with
+/// qk_norm also NAME.q_norm.* and NAME.k_norm.*; with gate also NAME.gate.*; with adder layers also NAME.q_ln.*, k_ln,
+/// v_ln (after qkv), out_ln (before the gate) and proj_ln.
 class AttentionLayer {
  public:
   /// `shape` gives the grid and the number of queries, equal to that of keys.

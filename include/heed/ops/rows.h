@@ -49,7 +49,8 @@ void for_product_ranges(Index rows, Index row_work, const F& f) {
   parallel_for(ranges, [&](Index range) { f(rows * range / ranges, rows * (range + 1) / ranges); });
 }
 
-/// A block of a product: a range of rows, and of columns of its second operand and of the result.
+/// A block of a product: a range of rows of its first operand and result, and a range of columns of its second operand
+/// and result.
 struct ProductPart {
   Index row, rows, column, columns;
 

@@ -96,7 +96,7 @@ Reach windows_with_tap(const Windows& w, Index tap, Index side, Index windows) {
   return {begin, std::max(begin, std::min(end, windows))};
 }
 
-/// Returns the window columns whose taps are all inside the image.
+/// Returns the range of ox for which all columns of the windows are inside the image.
 Reach whole_columns(const Windows& w) {
   const Reach first = windows_with_tap(w, 0, w.width, w.out_width());
   const Reach last = windows_with_tap(w, w.kernel - 1, w.width, w.out_width());

@@ -140,7 +140,7 @@ class Block {
     for (int i = 0; i < cells; ++i) store(sums[i], out[y * g_.width + x + i]);
   }
 
-  /// Returns the weighted sum of all cells outside a window, and updates `left`.
+  /// Returns the weighted sum of all cells outside a window, and extends `left` to all columns left of this window.
   HWY_INLINE Vectors outside(const Neighbourhood::Window& window, Vectors& left) const {
     if (window.left > 0) add(load(row(memory_.column, window.left - 1)), left);
     Vectors sum = left;

@@ -41,7 +41,7 @@ inline constexpr Index block = 256;
 /// share a panel.
 inline constexpr Index in_place_rows = 96;
 
-/// Minimum number of panels that are copied together, so that they share blocks of rows of a large A (sum_large).
+/// Minimum number of panels for sum_large(), whose panels are copied together and share blocks of rows of a large A.
 inline constexpr Index many_panels = 8;
 
 /// Number of elements above which A is large. Every panel reads all of A, and uses an element in 2 x 64 operations with

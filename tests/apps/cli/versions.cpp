@@ -59,7 +59,7 @@ BOOST_AUTO_TEST_CASE(every_file_of_a_run_names_the_version) {
     BOOST_TEST(SafetensorsFile(directory + name).metadata().at("heed.version") == HEED_VERSION, name);
 }
 
-// Weights and evaluation do not depend on the version.
+// Evaluations and predictions do not depend on the version of heed that wrote the run.
 BOOST_AUTO_TEST_CASE(runs_of_earlier_versions_are_used_and_not_resumed) {
   const std::string evaluated = output_of_unfinished({"eval", directory}), png = *this / "a.png",
                     sheet = *this / "maps.png";

@@ -926,7 +926,7 @@ BOOST_AUTO_TEST_CASE(pixels_are_mirrored_and_shifted_in_training_only) {
   }
 }
 
-// A level becomes the middle of its range of bytes, and this becomes the same level, for any number of channels.
+// image_of_tokens() writes the middle of a level's range of bytes, from which pixel_tokens() computes the same level.
 BOOST_AUTO_TEST_CASE(tokens_become_images_and_tokens_again) {
   for (const Index levels : {2, 7, 16, 256})
     for (const Index channels : {1, 3}) {

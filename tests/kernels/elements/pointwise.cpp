@@ -36,7 +36,7 @@ long double defined(Pointwise phi, long double x) {
   return 0;
 }
 
-/// Returns points from 0 to 1e4 in magnitude, with both signs, away from the kinks at 0 and 6.
+/// Returns points of both signs, from 1e-7 to 1e4 in magnitude, except the kinks at 0 and 6.
 std::vector<double> points() {
   std::vector<double> points;
   for (const double x :

@@ -194,7 +194,7 @@ void check_gradient(const Model& model, const TaskBatch<double>& batch, const Se
       along += gradients[id][i] * random.normal(i);
       size += gradients[id][i] * gradients[id][i];
     }
-    const double h = 1e-6;  // so small that no ReLU changes sign
+    const double h = 1e-6;  // so small that no ReLU's operand changes sign
     move(h);
     const double above = loss_of(nullptr);
     move(-2 * h);

@@ -33,7 +33,7 @@ struct AttentionStateSize {
   }
 };
 
-/// The interface for callers: Mechanism::decoding().
+/// Interface for callers, returned by Mechanism::decoding().
 class DecodingCapability {
  public:
   virtual ~DecodingCapability() = default;

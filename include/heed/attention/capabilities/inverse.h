@@ -5,7 +5,7 @@
 
 namespace heed {
 
-/// The interface for callers: Mechanism::inverse(). A mechanism derives from it directly.
+/// Interface for callers, returned by Mechanism::inverse(). Mechanisms derive from this class directly.
 class InverseCapability {
  public:
   virtual ~InverseCapability() = default;

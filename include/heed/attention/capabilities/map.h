@@ -26,7 +26,7 @@ struct MapTraits {
   bool partial = false;   ///< the output is not just map times v, as with an added convolution of v
 };
 
-/// The interface for callers: Mechanism::maps().
+/// Interface for callers, returned by Mechanism::maps().
 class MapCapability {
  public:
   virtual ~MapCapability() = default;

@@ -15,7 +15,7 @@ struct AttentionPenalty {
   T* penalty = nullptr;               ///< the result
 };
 
-/// The interface for callers: Mechanism::penalty_term().
+/// Interface for callers, returned by Mechanism::penalty_term().
 class PenaltyCapability {
  public:
   virtual ~PenaltyCapability() = default;

@@ -20,7 +20,7 @@ struct PictureInfo {
   std::string part = "head";
 };
 
-/// The interface for callers: Mechanism::pictures(). A mechanism derives from it directly.
+/// Interface for callers, returned by Mechanism::pictures(). Mechanisms derive from this class directly.
 class PicturesCapability {
  public:
   virtual ~PicturesCapability() = default;

@@ -24,7 +24,7 @@ struct AttentionPreparationBackward {
   std::span<const View<T>> gradient;  ///< gradients of the parameters; always accumulated
 };
 
-/// The interface for callers: Mechanism::preparation(). Nothing is prepared if memory(shape).prepared is 0.
+/// Interface for callers, returned by Mechanism::preparation(). Nothing is prepared if memory(shape).prepared is 0.
 class PreparationCapability {
  public:
   virtual ~PreparationCapability() = default;

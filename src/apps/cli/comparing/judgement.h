@@ -41,7 +41,7 @@ struct ClaimValues {
 /// A claim with the verdict on each part.
 struct Judgement {
   ClaimArms arms;
-  std::vector<std::string> compared;  ///< arms in differences, all with the same seeds
+  std::vector<std::string> compared;  ///< arms that are compared by differences; all have the same seeds
   std::vector<JudgedPart> parts;
 
   /// Returns the verdict that `seeds` seeds per compared arm would give if means and deviations stayed the same; 0
@@ -54,7 +54,7 @@ struct Judgement {
   std::vector<Index> deciding_seeds(Index most) const;
 };
 
-/// Returns the arms in differences, each once, in the order in which the parts name them.
+/// Returns the arms that are compared by differences, without repetition, in the order of their first mention.
 std::vector<std::string> compared_arms(const std::vector<Part>& parts);
 
 /// Judges all parts. Throws Error for an unknown arm, for an arm without values, for two differences that share an arm,

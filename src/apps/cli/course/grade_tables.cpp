@@ -146,7 +146,8 @@ class Writer {
     }
   }
 
-  /// Describes a submission in `row`, for the books, and in the other arguments, for the table of marks.
+  /// Describes a submission: `row` is for the gradebook, feedback and summary, the other arguments for the table of
+  /// marks.
   void read_row(const Submission& one, LabRow& row, std::string& marks, std::string& state, std::string& points) {
     const std::optional<Json> json = one.result();
     if (!json) {

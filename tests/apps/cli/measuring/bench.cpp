@@ -51,7 +51,7 @@ nlohmann::json json_of(Strings arguments) {
   }
 }
 
-/// Returns the bytes of a model's gradient.
+/// Returns the size of a model's gradient in bytes.
 double gradient_bytes_of(const Experiment& x) {
   return sizeof(float) * static_cast<double>(Gradients<float>(Parameters<float>(make_model(x)->parameters())).size());
 }

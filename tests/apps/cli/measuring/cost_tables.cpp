@@ -516,8 +516,8 @@ BOOST_AUTO_TEST_CASE(sizes_from_one_end_to_the_other) {
   }
 }
 
-// With 32 channels per head, SimA has fewer multiplications from 32 tokens on if it multiplies keys and values first.
-// The square numbers next to 32 are 25 and 36.
+// With 32 channels per head and more than 32 tokens, SimA has fewer multiplications if it multiplies keys and values
+// first. The square numbers next to 32 are 25 and 36.
 BOOST_AUTO_TEST_CASE(the_number_of_tokens_from_which_one_is_faster) {
   const std::vector<std::string> both = timed({micro, "--set", "model.heads=2", "--set", "model.pool=mean",
                                                "--attention", "sima:order=qk_first,sima:order=kv_first"});

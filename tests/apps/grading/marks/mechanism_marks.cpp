@@ -244,9 +244,9 @@ BOOST_AUTO_TEST_CASE(stated_costs_may_be_any_numbers) {
   }
 }
 
-// Contractions of 2 images and 3 heads: 2 N M d multiplications forward and twice as many backward, with as many
-// additions. A submission must execute at least half of these operations, and at most the reference's operations times
-// the slack.
+// For each of 2 images and 3 heads, the contractions take 2 N M d multiplications in the forward pass and twice as many
+// in the backward pass, and as many additions. A submission must execute at least half of these operations, and at most
+// the reference's operations times the slack.
 BOOST_AUTO_TEST_CASE(operations_are_neither_wasted_nor_left_out) {
   slack = 1.5;
   const Index products = 2 * 3 * 2 * 5 * 3 * 4;
