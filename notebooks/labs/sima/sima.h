@@ -19,7 +19,7 @@ class MySima : public MechanismBase<MySima> {
   static std::vector<OptionValues> variants() { return {{}}; }
   MechanismTraits traits() const override { return {.cross = true}; }
 
-  // Saved: qn, kn and their norms for undoing 1. Add whatever else your backward pass needs.
+  // Saved: qn, kn, and the norms of q and k, for undoing 1. Add whatever else your backward pass needs.
   template <class T>
   struct Saved {
     Heads<T> qn, kn;            // [N, d], [M, d]

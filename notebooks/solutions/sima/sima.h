@@ -20,7 +20,7 @@ class MySima : public MechanismBase<MySima> {
   static std::vector<MechanismSetting> settings() { return {{.label = "my_sima", .linear = true}}; }
   MechanismTraits traits() const override { return {.cross = true}; }
 
-  // Saved: qn, kn and their norms for undoing 1, and S for undoing 3.
+  // Saved: qn, kn, and the norms of q and k, for undoing 1; S, for undoing 3.
   template <class T>
   struct Saved {
     Heads<T> qn, kn;            // [N, d], [M, d]

@@ -164,8 +164,8 @@ void add_list(Command program) {
   Command command = program.command("list", "Show the attention mechanisms and their options");
   command.option("NAME", &name, "one mechanism, in full", {.offered = mechanism_names()});
   command.option("--settings", &settings,
-                 "list comparable settings, one per line: the label; how time grows with tokens, or matrix if there "
-                 "are parameters of size tokens x tokens; and NAME:OPTION=VALUE...",
+                 "list comparable settings, one per line: the label; linear or quadratic growth of time with the "
+                 "tokens, or 'matrix' if there are parameters of size tokens x tokens; NAME:OPTION=VALUE...",
                  {.excludes = "NAME"});
   command.option("--style", &styled, "list the colour, marker and dashes of the chart line with this label; repeatable",
                  {.value = "LINE", .excludes = "NAME,--settings"});

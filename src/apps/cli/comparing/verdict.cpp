@@ -275,9 +275,9 @@ constexpr const char* verdict_help =
     "Counts, residuals and ranks are not tested statistically: --below and --above require every value of an arm to be "
     "below or above X, however many seeds it has. Options may be repeated: a claim of several parts holds if all do, "
     "and does not hold if one does not.\n\n"
-    "--seeds N lists the further seeds for each arm, up to N seeds in all, that would decide an undecided claim if "
-    "means and deviations stayed the same; new runs may change them. --run trains these seeds as heed sweep does, and "
-    "judges all runs together.\n\n"
+    "--seeds N lists the fewest further seeds that would decide an undecided claim if means and deviations stayed the "
+    "same, with at most N seeds in each arm; new runs may change means and deviations. --run trains these seeds as "
+    "heed sweep does, and judges all runs together.\n\n"
     "Exit status: 0 holds; 1 does not hold; 4 undecided; 2 bad input; 130 interrupted.";
 
 }  // namespace
@@ -305,7 +305,8 @@ void add_verdict(Command program) {
   command.option("--less", &a.less, "smaller values of a table are better, such as bits or losses");
   command.option("--test-images", &a.test_images, "number of test images per accuracy; overrides the number in a table",
                  {.value = "N", .range = {{1, 1e9}}});
-  command.option("--seeds", &a.seeds, "list the further seeds, up to N for each arm, that would decide the claim",
+  command.option("--seeds", &a.seeds,
+                 "list the further seeds that would decide the claim, with at most N seeds in each arm",
                  {.value = "N", .range = {{3, static_cast<double>(most_cells)}}});
   command.option("--run", &a.run, "train these seeds, and judge all runs together", {.needs = "--seeds"});
   command.option("--jobs", &a.jobs, "with --run: runs trained at the same time, which share the threads; default: 1",

@@ -162,7 +162,7 @@ void print_predicted(const Work& work) {
   std::cout << "\n";
   table.print(std::cout);
   std::cout << fmt::format(
-      "\npredicted for one process on each host and gradients of {:.1f} MB; docs/processes.md describes the model\n",
+      "\npredicted for one process on each host and gradients of {:.1f} MB; docs/processes.md has the formula\n",
       static_cast<double>(work.bytes()) / (1 << 20));
 }
 
