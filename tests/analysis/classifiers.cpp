@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(neighbours_by_hand) {
   BOOST_TEST(three[0] == 1);
   BOOST_TEST(std::abs(three[1] - std::exp(2)) < 1e-14);
   BOOST_TEST(three[2] == 1);
-  BOOST_TEST(Neighbours<double>(teachers, 3, {2, 0.5}).scores(test)[2] == 0);  // of equally near rows, the first
+  BOOST_TEST(Neighbours<double>(teachers, 3, {2, 0.5}).scores(test)[2] == 0);  // rows 1 and 3 tie; row 1 counts
   BOOST_TEST(Neighbours<double>(teachers, 3, {4, 0.5}).scores(test)[2] == 1 + std::exp(-2));
   BOOST_TEST(answers_of(three) == (std::vector<int>{1}), boost::test_tools::per_element());
   BOOST_TEST(answers_of(Tensor<double>(Shape{2, 3}, {1, 2, 2, 5, 5, 1})) == (std::vector<int>{1, 0}),
@@ -73,8 +73,8 @@ BOOST_AUTO_TEST_CASE(neighbours_that_cannot_be) {
   BOOST_TEST(with({1, 0.0112}) == "no error");
 }
 
-// One feature with mean 1 and deviation 1 makes x = -+1/(1 + 1e-5); with a bias column b, l2 = l and targets -+1
-//   W = (x . y / (x^2 + l), b sum y / (n b^2 + l)).
+// One feature with mean 1 and deviation 1 is standardised to x = -+1/(1 + 1e-5). With a bias column b, l2 = l and
+// targets y = -+1, W = (x . y / (x . x + l), b sum y / (n b^2 + l)).
 BOOST_AUTO_TEST_CASE(ridge_by_hand) {
   const Features<double> teachers{Tensor<double>(Shape{2, 1}, {0, 2}), {0, 1}};
   const Tensor<double> test(Shape{1, 1}, {4});

@@ -19,7 +19,7 @@ using namespace heed;
 
 namespace {
 
-/// Returns a model with 16 tokens on a grid of 4 x 4; all other sizes are distinct.
+/// Returns a model with 16 patches on a grid of 4 x 4; tokens, width, hidden width and classes all differ.
 ModelConfig small_model() {
   ModelConfig m;
   m.image = 8, m.channels = 3, m.patch = 2;
@@ -34,7 +34,7 @@ AttentionConfig attention_of(const std::string& mechanism, const OptionValues& o
   return config;
 }
 
-/// Returns the model with or without a class token, as the mechanism requires; null if it supports neither.
+/// Returns the model with a class token or, if the mechanism rejects that, without one; null if it rejects both.
 std::unique_ptr<Model> model_with(ModelConfig config, const AttentionConfig& attention) {
   for (const char* pool : {"cls", "mean"}) try {
       config.pool = pool;
@@ -264,10 +264,10 @@ BOOST_AUTO_TEST_CASE(traffic_and_memory_by_hand) {
   // The head reads 2 elements, 8 weights and 4 biases, and writes 4.
   BOOST_TEST(moved("head", CostPass::forward, 1) == 2 + 12 + 4);
   BOOST_TEST(moved("head", CostPass::forward, 2) == 2 + 6 + 4);
-  // Its backward pass reads dy 4, x 2 and the weights, and writes dx 2 and the weights' gradients.
+  // Its backward pass reads dy 4, x 2 and the parameters 12, and writes dx 2 and the parameters' gradients 12.
   BOOST_TEST(moved("head", CostPass::backward, 1) == 4 + 2 + 12 + 2 + 12);
-  // norm1's input is also the residual, so its gradient is added to an existing one: the backward pass reads x,
-  // statistics and dy, and reads and writes dx.
+  // norm1's input is also the residual, so its gradient is added to an existing one: the backward pass reads x 2,
+  // statistics 2, dy 2 and the parameters 4, reads and writes dx 2, and writes the parameters' gradients 4.
   BOOST_TEST(moved("blocks.0.norm1", CostPass::backward, 1) == 2 + 2 + 2 + 2 * 2 + 2 * 4);
   // The image's only pixel gets no gradient.
   BOOST_TEST(moved("patch_embed.proj", CostPass::backward, 1) == 2 + 1 + 1 + 2 * 4);

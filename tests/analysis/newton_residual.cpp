@@ -29,7 +29,7 @@ constexpr std::array<double, 4> eigenvalues{2, 0.5, 0.02, 1e-4};
 
 BOOST_AUTO_TEST_SUITE(newton_residual)
 
-// All column sums of this matrix equal its largest eigenvalue, so a = 1.8 / 4.
+// All column sums of this matrix equal its largest eigenvalue, 2, so the damped start X_0 = a A has a = 1.8 / 4.
 BOOST_AUTO_TEST_CASE(residuals_are_what_the_eigenvalues_say) {
   const auto A = with_eigenvalues(eigenvalues);
   const GramCondition gram = gram_condition(4, A.data());
@@ -78,8 +78,8 @@ BOOST_AUTO_TEST_CASE(iterates_approach_the_inverse) {
       });
 }
 
-// The bound is the larger of 0.32 (|A| / l_1) 2^(-k/2) and 0.8^(2^k), whatever the eigenvalues below the largest, l_1,
-// are. The matrices are nearly singular: Gram matrices of close rows on a line.
+// The bound is the larger of 0.3198 (|A| / l_1) 2^(-k/2) and 0.8^(2^k), whatever the eigenvalues below the largest,
+// l_1, are. The matrices are nearly singular: kernel matrices of close points on a line.
 BOOST_AUTO_TEST_CASE(the_relative_residual_is_below_its_bound) {
   constexpr Index m = 16, iterations = 25;
   for (const double spread : {0.01, 0.3, 1.0, 3.0}) {

@@ -12,7 +12,7 @@ using namespace heed::test;
 
 BOOST_AUTO_TEST_SUITE(resident_memory)
 
-// A block of 64 MB is returned to the system at once. The system's numbers may lag by some pages per thread.
+// A freed block of 64 MB is returned to the system at once. The system's numbers may lag by some pages per thread.
 BOOST_AUTO_TEST_CASE(a_block_is_counted_in_bytes_while_it_lasts, *boost::unit_test::precondition(without_sanitizer)) {
   constexpr Index MB = 1 << 20;
   const Index before = resident_bytes();
@@ -24,7 +24,7 @@ BOOST_AUTO_TEST_CASE(a_block_is_counted_in_bytes_while_it_lasts, *boost::unit_te
   {
     const std::vector<char> block(std::size_t{64} << 20, 'x');
     during = resident_bytes();
-    BOOST_TEST(block[static_cast<std::size_t>(during % MB)] == 'x');  // the block is used
+    BOOST_TEST(block[static_cast<std::size_t>(during % MB)] == 'x');  // so that the compiler keeps the block
   }
   BOOST_TEST(during - before > 56 * MB);
   BOOST_TEST(during - before < 72 * MB);

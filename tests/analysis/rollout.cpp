@@ -22,8 +22,9 @@ void check_product(const AttentionRollout& rollout, const std::vector<double>& e
 
 BOOST_AUTO_TEST_SUITE(rollout)
 
-// Heads ((1, 0), (0, 1)) and ((0, 1), (1, 0)) have the mean 1/2 everywhere: B = ((3, 1), (1, 3)) / 4. A layer whose
-// second token copies the first, ((1, 0), (1, 0)), has B = ((1, 0), (1/2, 1/2)).
+// A layer's matrix B is its mean map plus the identity, with rows divided by their sums.
+// Heads ((1, 0), (0, 1)) and ((0, 1), (1, 0)) have the mean 1/2 everywhere: B = ((3, 1), (1, 3)) / 4.
+// A layer whose second token copies the first, ((1, 0), (1, 0)), has B = ((1, 0), (1/2, 1/2)).
 BOOST_AUTO_TEST_CASE(by_hand) {
   AttentionRollout rollout;
   rollout.add(Tensor<float>(Shape{2, 2, 2}, {1, 0, 0, 1, 0, 1, 1, 0}).view());

@@ -77,9 +77,9 @@ Index parameters_at(const Mechanism& mechanism, Index tokens) {
 
 BOOST_AUTO_TEST_SUITE(scaling)
 
-// Twice the tokens take twice the memory, up to rounding of the tape's blocks. A single head's map would take 4 MB at
-// 1024 tokens, several times the rest. Mechanisms with parameters for every pair of tokens are skipped, since they hold
-// such a matrix by definition.
+// Twice the tokens take twice the memory, up to the rounding to whole blocks of the tape. A single head's map would
+// take 4 MB at 1024 tokens, several times the rest. Mechanisms with parameters for every pair of tokens are skipped,
+// since they hold such a matrix by definition.
 BOOST_AUTO_TEST_CASE(memory_is_linear_in_tokens) {
   int measured = 0;
   for (const MechanismEntry& entry : mechanisms()) {
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(memory_is_linear_in_tokens) {
       std::string label = entry.name;
       for (const auto& [option, value] : options) label += ":" + option + "=" + value;
       BOOST_TEST_CONTEXT(label) {
-        BOOST_TEST(small.forward.bytes > 512 * 32 * 4);  // at least out
+        BOOST_TEST(small.forward.bytes > 512 * 32 * 4);  // the size of out
         BOOST_TEST(small.backward.bytes >= small.forward.bytes);
         BOOST_TEST(static_cast<double>(large.forward.bytes) <= 2.3 * static_cast<double>(small.forward.bytes));
         BOOST_TEST(static_cast<double>(large.backward.bytes) <= 2.3 * static_cast<double>(small.backward.bytes));
@@ -115,13 +115,13 @@ BOOST_AUTO_TEST_CASE(quadratic_memory_is_seen) {
   BOOST_TEST(scaling_bytes(*mechanism, 8, 1, 512) <= static_cast<double>(size.backward.bytes) + 2 * 4 * 512 * 32);
 }
 
-// The bound counts values and gradients of x, out, prepared tensors and parameters. A mechanism with several
-// parameters and no prepared tensors also has sums of gradients.
+// The bound counts values and gradients of q, k, v, out, prepared tensors and parameters, and the saved and scratch
+// memory. A mechanism with several parameters and no prepared tensors also has sums of gradients.
 BOOST_AUTO_TEST_CASE(a_lower_bound_counts_each_tensor) {
   struct Bounded {
     const char* name;
     OptionValues options;
-    Index tensors, copies;  ///< parameter tensors, and arrays of their size
+    Index tensors, copies;  ///< numbers of parameters, and of arrays as large as all parameters
     bool prepared = false;
   };
   for (const auto& [name, options, tensors, copies, prepared] : {Bounded{"softmax", {}, 0, 0},
@@ -252,16 +252,16 @@ BOOST_FIXTURE_TEST_CASE(bounds_and_sizes_left_out, Runs) {
 }
 
 // malloc may or may not keep the memory that smaller sizes have freed, which can double the resident memory of the
-// largest size. Over a range of 64 this changes an exponent by at most ln 2 / ln 64 = 0.17; measured exponents are 0.97
-// to 1.02.
+// largest size. From the smallest to the largest number of tokens, a factor of 64, this changes an exponent by at most
+// ln 2 / ln 64 = 0.17; measured exponents are 0.97 to 1.02.
 BOOST_FIXTURE_TEST_CASE(memory_of_a_linear_mechanism_is_below_its_bound, Runs,
                         *boost::unit_test::precondition(without_sanitizer)) {
   const Finished linear = heed_with(command({"sima", "--tokens", "8192,65536,524288", "--memory-below", "1.2"}));
   BOOST_TEST(linear.status == 0, linear.err);
 }
 
-// The exponent is the slope of the printed memory between the last two sizes, on logarithmic scales; --fit-from
-// excludes smaller sizes.
+// --fit-from leaves two sizes here, so the exponent is the slope of the printed memory between them, on logarithmic
+// scales.
 BOOST_FIXTURE_TEST_CASE(an_exponent_is_fitted_from_a_size_on, Runs) {
   for (const auto& [from, tokens] : {std::pair("8", "1,8,512"), {"512", "8,512,1024"}, {"1", "8,512"}}) {
     output_of(command({"softmax", "--tokens", tokens, "--fit-from", from}));
@@ -297,7 +297,7 @@ BOOST_FIXTURE_TEST_CASE(what_cannot_be_measured, Runs) {
   refuse({"sima", "softmax", "--set", "order=qk_first"}, {"[softmax] has no option 'order'"});
   BOOST_TEST(std::filesystem::is_empty(directory / ""));
   check_refusal({"scaling", "softmax", "-o", directory / "none/x.csv"}, {"none/x.csv"});
-  const std::string same = directory / "same.csv";  // for the table and the picture
+  const std::string same = directory / "same.csv";  // one file for the table and the picture
   check_refusal({"scaling", "softmax", "-o", same, "--draw", same}, {"--draw " + same, "ends in .svg"});
 }
 

@@ -59,8 +59,8 @@ double half(double x) {
 
 BOOST_AUTO_TEST_SUITE(theory)
 
-// Shu et al., NeurIPS 2021, Theorem 1. 40,000 pairs estimate a variance to about 1 %; without the factor 1 - 2/pi, or
-// with the dot product's factor, it would differ by more than a third.
+// Shu et al., NeurIPS 2021, Theorem 1. 40,000 pairs estimate a variance to about 1 %. Without the factor 1 - 2/pi, or
+// with that of dot products, the variance of distances would be more than a third larger.
 BOOST_AUTO_TEST_CASE(variances_of_dot_products_and_distances) {
   constexpr Index pairs = 40000;
   for (const Index d : {4, 16, 48}) {
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(sima_in_half_precision) {
       norm += std::abs(k[i]);
       largest = std::max(largest, std::abs(v[i]));
     }
-    // Sums are computed in float, as in half-precision units; results are stored as halves.
+    // Sums are computed in double, like the float sums of half-precision units; results are stored as halves.
     for (std::size_t i = 0; i < k.size(); ++i) {
       exact += k[i] / norm * v[i];
       plain += k[i] * v[i];
@@ -140,7 +140,8 @@ BOOST_AUTO_TEST_CASE(sima_in_half_precision) {
     BOOST_TEST(std::isinf(half(plain)) == (tokens > 2600), tokens);
     BOOST_TEST(std::isinf(half(norm)) == (tokens > 13100), tokens);
     BOOST_TEST(half(normalised) <= largest * (1 + 1e-3), tokens);
-    // An element has a relative error of 2^-11, or an absolute one of 2^-25, which is 2^-9 of 1 / N for 65,536 tokens.
+    // An element has a relative error of at most 2^-11, or an absolute one of at most 2^-25, which is 2^-9 of 1 / N for
+    // 65,536 tokens.
     BOOST_TEST(std::abs(half(normalised) / exact - 1) < (tokens < 16384 ? 0x1p-10 : 0x1p-8), tokens);
   }
   BOOST_TEST(half(65504) == 65504);
@@ -163,7 +164,7 @@ BOOST_AUTO_TEST_CASE(the_residual_of_soft_falls_monotonously) {
     for (std::size_t k = 1; k < residual.relative.size(); ++k)
       BOOST_TEST((residual.relative[k] < residual.relative[k - 1] || residual.relative[k] < 1e-11),
                  "spread " << spread << ", step " << k);
-    BOOST_TEST(residual.relative.back() < 0.32 * 1.5 * 0x1p-12);  // the bound 0.32 (|A|_1 / l_1) 2^(-k/2)
+    BOOST_TEST(residual.relative.back() < 0.32 * 1.5 * 0x1p-12);  // 0.32 (|A|_1 / l_1) 2^(-k/2); ratio <= 1.5, k = 24
   }
 }
 

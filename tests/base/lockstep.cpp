@@ -146,7 +146,7 @@ BOOST_AUTO_TEST_CASE(an_error_ends_all_parts) {
   lockstep.run(
       4, [&](Index part) { lockstep.wait(part), ++went_on; }, [] {});
   BOOST_TEST(went_on == 4);
-  // Parts excluded from a run are ignored.
+  // A run does not wait for parts that it leaves out.
   lockstep.run(
       2, [&](Index part) { lockstep.wait(part), ++went_on; }, [] {});
   BOOST_TEST(went_on == 6);

@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(open_pieces_of_loops_inside_loops_multiply) {
 }
 
 #ifndef HEED_NO_THREADS
-// Loops that depend on the number of threads are divided as for the given number, but only during the call.
+// threads() is the given number during the call only, so loops that depend on it are divided as for that number.
 BOOST_AUTO_TEST_CASE(open_iterations_for_a_thread_count) {
   const WithThreads with(3);
   int inside = 0;

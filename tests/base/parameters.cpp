@@ -48,7 +48,7 @@ BOOST_AUTO_TEST_CASE(orthogonal_blocks_of_rows) {
   for (Index i = 0; i < 21; ++i) BOOST_TEST(in_float[i] == static_cast<float>(x[i]));
 }
 
-// Takes a second; a linear search for each name would take minutes.
+// Adding the tensors takes a second; a linear search for each name would take minutes.
 BOOST_AUTO_TEST_CASE(many_tensors_are_added_in_linear_time) {
   const double seconds = test::cpu_seconds([] {
     ParameterList list;
@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(weights_prepared_tensors_and_buffers_lie_in_this_order) {
   BOOST_TEST(parameters.offset(buffer) == 64);
   BOOST_TEST(parameters.size() == 80);
   BOOST_TEST(list.trainable_elements() == 3 + 20);
-  // complete() sets all elements of the gradients that were not written to zero, for weights and prepared tensors.
+  // complete() zeroes the gradients that were not written, for weights and prepared tensors.
   Gradients<double> gradients(parameters);
   BOOST_TEST(gradients.size() == 64);
   std::fill_n(gradients.data(), 64, 7.0);

@@ -15,7 +15,7 @@ BOOST_AUTO_TEST_CASE(control_characters_are_escaped) {
   BOOST_TEST(in_quotes("a\033\xc2\x80") == "'a\\x1b\\xc2\\x80'");
 }
 
-// A no-break space begins with the same byte as some control characters; "é" and "€" have different bytes.
+// A no-break space begins with the same byte, 0xC2, as some control characters; "é" and "€" begin with other bytes.
 BOOST_AUTO_TEST_CASE(other_letters_are_left) {
   for (const char* text : {"plain", "\xc2\xa0", "caf\xc3\xa9 3 \xe2\x82\xac", "\xf0\x9f\x98\x80"})
     BOOST_TEST(printable(text) == text);

@@ -17,7 +17,8 @@ BOOST_AUTO_TEST_CASE(nearest_name) {
   BOOST_TEST(nearest("", {"a"}) == "");
 }
 
-// A swap of neighbours is one edit, "ehad" for "bead" two. Three of nine letters may differ, and two of a short word.
+// "ehad" differs from "head" by one edit, a swap of neighbours, and from "bead" by two. Three of nine letters may
+// differ, and two of four.
 BOOST_AUTO_TEST_CASE(distances_of_names) {
   BOOST_TEST(nearest("ehad", {"bead", "head"}) == "head");
   BOOST_TEST(nearest("temperxyz", {"temperate"}) == "temperate");

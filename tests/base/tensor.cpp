@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(parts_of_a_view) {
   BOOST_TEST(to_string(part.shape()) == "[2, 3]");
   BOOST_TEST(part[0] == 3);
   BOOST_TEST(*(part.end() - 1) == 8);
-  BOOST_TEST(View<int>(nullptr, Shape{4, 3}).part(2, 1).data() == nullptr);  // shapes only
+  BOOST_TEST(View<int>(nullptr, Shape{4, 3}).part(2, 1).data() == nullptr);  // a view without memory
 }
 
 BOOST_AUTO_TEST_CASE(tensor_is_aligned_zeroed_and_copies_deeply) {

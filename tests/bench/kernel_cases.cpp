@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(bytes_that_kernels_move) {
   constexpr double x = 400 * 64, y = 400 * 192, w = 192 * 64, map = 50 * 64, image = 50 * 64, n = 139'018;
   const std::vector<double> fc1 = numbers_in(case_named(cases, "gelu forward, vit-micro fc1").size);
   const double hidden = fc1.at(0) * fc1.at(1), grid = 28 * 28 * 64;
-  // Rows of a block of the map; their stride is a multiple of 16.
+  // A block of rows of the map; the stride is the number of columns, rounded up to a multiple of 16.
   const std::vector<double> of_block = numbers_in(case_named(cases, "block dS of A, softmax of 4096 tokens").size);
   const double rows = of_block.at(0), block = rows * 16 * std::ceil(of_block.at(1) / 16);
   struct Elements {

@@ -382,8 +382,7 @@ BOOST_AUTO_TEST_CASE(bytes_of_a_microbatch) {
   BOOST_TEST(microbatch_bytes(work, false, 3) == 12 * held(work.inference));
 }
 
-// The kinds of a language model's operations are causal; for other kinds of training, the error names the key that
-// selects them.
+// The variant of a language model's mechanism is causal. For training that is not supported, the error names the key.
 BOOST_AUTO_TEST_CASE(workloads_that_differ) {
   BOOST_TEST(Workload(load_experiment("models/text-micro.toml"), 8).variants.at("softmax") == " causal");
   const auto refusal = [](const auto& change) {

@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(in_quotes_none) {
 BOOST_AUTO_TEST_CASE(in_files_that_are_shared) {
   for (const MechanismEntry& entry : mechanisms()) {
     const std::string page = mechanism_page(entry.name);
-    if (!std::filesystem::exists(page)) continue;  // a plugin's
+    if (!std::filesystem::exists(page)) continue;  // the page of a plugin
     BOOST_TEST(!backward_steps(source_with_includes(page), "v").empty(), page);
   }
   BOOST_TEST(backward_steps(read_file("src/attention/linear.cpp"), "v").empty());
@@ -90,15 +90,15 @@ BOOST_AUTO_TEST_CASE(steps_of_similar_names) {
   BOOST_TEST(found_steps(source, "w2") == Steps{"3: dw2 = dy"}, boost::test_tools::per_element());
 }
 
-// A mechanism's page is a file, or the file of its own name in its folder.
+// A mechanism's page is NAME.cpp in src/attention or, if the mechanism has a folder NAME, NAME/NAME.cpp.
 BOOST_AUTO_TEST_CASE(pages_of_mechanisms) {
   BOOST_TEST(mechanism_page("sima") == "src/attention/sima.cpp");
   BOOST_TEST(mechanism_page("aft") == "src/attention/aft/aft.cpp");
   BOOST_TEST(mechanism_page("nothing") == "src/attention/nothing.cpp");
 }
 
-// A page's sources are its headers with their sources, each once, and the other sources of its folder only if the
-// folder belongs to the mechanism.
+// A page's sources are the page, the headers that it includes, the sources of these headers and, if the folder belongs
+// to the mechanism, the folder's other sources; each occurs once.
 BOOST_AUTO_TEST_CASE(sources_of_a_page) {
   const TemporaryDirectory directory;
   std::filesystem::create_directories(directory / "mine");

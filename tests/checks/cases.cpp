@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(values_have_another_width_than_keys) {
   int differ = 0;
   for (const CheckCase& c : all_check_cases())
     if (c.setting == "softmax" && c.name.find("packed") == std::string::npos)
-      differ += c.sizes.at(4).second != c.sizes.at(5).second ? 1 : 0;  // d, e
+      differ += c.sizes.at(4).second != c.sizes.at(5).second ? 1 : 0;  // sizes d and e
   BOOST_TEST(differ == 4);
 }
 
@@ -215,7 +215,7 @@ BOOST_AUTO_TEST_CASE(a_mechanism_as_a_case) {
 }
 
 // Sums of at most a hundred terms of order one: float rounding errors (6e-8 each) and the fast kernels' errors (below
-// 1e-6) are within 1e-5 of the tensor's largest element.
+// 1e-6) are within 1e-5 of the tensor's largest element, or of 0.1 if that is larger.
 BOOST_AUTO_TEST_CASE(float_agrees_with_double) {
   for (const CheckCase& c : all_check_cases()) {
     const auto in_float = run<float>(c, c.in_float), in_double = run<double>(c, c.in_double);

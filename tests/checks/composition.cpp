@@ -92,7 +92,7 @@ Result passes_of(const Mechanism& mechanism, Index heads, Index tokens, Index wi
   return {copy(out.value()), copy(tape.gradient(in[0])), copy(tape.gradient(in[1])), copy(tape.gradient(in[2]))};
 }
 
-/// Checks that elements differ by at most 1e-12 of the tensor's largest element; both are sums of a dozen terms.
+/// Checks that elements differ by at most 1e-12 of the largest element of `expected`.
 void check_close(const Tensor<double>& got, const Tensor<double>& expected, const std::string& what) {
   double largest = 0;
   for (const double value : expected) largest = std::max(largest, std::abs(value));

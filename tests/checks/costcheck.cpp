@@ -60,7 +60,7 @@ std::string relu_errors(const std::function<void(Cost&)>& change) { return error
 
 BOOST_AUTO_TEST_SUITE(costcheck_finds)
 
-// 2 images, 3 heads, 8 tokens, 4 channels: 2 3 8 8 (4 + 4) = 3072.
+// 2 images, 3 heads, 8 tokens and 4 channels take 2 3 8 8 (4 + 4) = 3072 multiplications, and as many additions.
 BOOST_AUTO_TEST_CASE(contractions_stated_wrongly) {
   BOOST_TEST(relu_errors([](Cost&) {}) == "");
   BOOST_TEST(relu_errors([](Cost& c) { ++c.forward_contractions.mul; }) == "forward_contractions mul 3074 3072");
@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(contractions_stated_wrongly) {
 
 BOOST_AUTO_TEST_CASE(exponentials_stated_wrongly) {
   BOOST_TEST(relu_errors([](Cost& c) { ++c.attention_exp; }) == "attention_exp exp 2 0");
-  // 2 images of 8 tokens and 4 channels
+  // 2 images of 8 tokens and 4 channels take 64 exps.
   const auto aft_errors = [](const std::function<void(Cost&)>& change) { return errors_of<MyAft>(change, 1); };
   BOOST_TEST(aft_errors([](Cost&) {}) == "");
   BOOST_TEST(aft_errors([](Cost& c) { ++c.attention_exp; }) == "attention_exp exp 66 64");
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(closed_forms) {
   BOOST_TEST(form_of([](Index B, Index H, Index N, Index M, Index d) { return (17 * N + M) % 13 * B * H * d; }) == "");
 }
 
-// Halves, constants, and factors up to 16.
+// Closed forms may have halves, constants, and factors up to 16.
 BOOST_AUTO_TEST_CASE(factors_of_closed_forms) {
   BOOST_TEST(form_of([](Index B, Index H, Index N, Index, Index) { return B * H * N * (N - 1) / 2; }) ==
              "0.5 B H N^2 - 0.5 B H N");
@@ -172,7 +172,8 @@ BOOST_AUTO_TEST_CASE(too_few_numbers_say_nothing) {
   BOOST_TEST(closed_form(numbers) == "N + 3");
 }
 
-/// Returns "operation executed - stated, closed form" of each error, for rows of one pass with additions only.
+/// Returns each error as "OPERATION DIFFERENCE, FORM": the executed count minus the stated one, and its closed form.
+/// The rows are of one pass with additions only.
 std::string named_errors(const std::vector<CheckedCost>& rows) {
   std::string text;
   for (const CostError& e : cost_errors(rows))
@@ -180,8 +181,8 @@ std::string named_errors(const std::vector<CheckedCost>& rows) {
   return text;
 }
 
-// One error is reported for all shapes of a setting: the first of those with the largest difference. Operations without
-// a setting have one error each.
+// One error is reported for all shapes of a setting: the first of those with the largest absolute difference.
+// Operations without a setting have one error each.
 BOOST_AUTO_TEST_CASE(one_error_for_each_setting) {
   const auto row = [](const char* operation, const char* setting, Index N, Index stated, Index executed) {
     CheckedCost cost{.operation = operation,

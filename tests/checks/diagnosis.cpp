@@ -18,7 +18,7 @@ Tensor<double> drawn(const Shape& shape) {
   return x;
 }
 
-/// Returns the diagnosis of a tensor, by default [2, 3, 5, 4], with elements plant(element, position).
+/// Returns the diagnosis of a tensor, by default [2, 3, 5, 4], with elements plant(right elements, index, position).
 template <class Plant>
 Diagnosis diagnosis_of(const Plant& plant, const Shape& shape = {2, 3, 5, 4},
                        const std::vector<std::string>& axes = of_heads) {
@@ -350,7 +350,7 @@ BOOST_AUTO_TEST_CASE(slices_are_named_by_where_they_come_from) {
               "for head 2; wrong for heads 0 and 1");
 }
 
-// Axes that are not neighbours, and several matrices, each stored by columns.
+// Exchanged axes need not be neighbours, and each of several matrices may be stored by columns.
 BOOST_AUTO_TEST_CASE(transposed_within_more_axes) {
   const auto exchanged = [](const Numbers& e, Index, const Place& at) { return e[(at[2] * 2 + at[1]) * 3 + at[0]]; };
   check_found(diagnosis_of(exchanged, {3, 2, 3}, {"head", "token", "channel"}), ErrorKind::transposed,

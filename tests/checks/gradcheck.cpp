@@ -55,8 +55,8 @@ CheckCase cube(std::string name, Derivative derivative) {
       });
 }
 
-/// Returns a case y_i = slope_i x_i for 64 elements, whose derivative has the error error_i; with `sharing` only when
-/// the gradient is accumulated.
+/// Returns a case y_i = slope_i x_i for 64 elements, whose derivative has the error error_i: always or, with `sharing`,
+/// only when the gradient is accumulated.
 template <class Slope, class Error>
 CheckCase lines(Slope slope, Error error, bool sharing = false) {
   return planted(
@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(a_gradient_that_overwrites_what_is_there) {
       [](View<const double> x, const double* dy, Update, double* dx) { std::copy(dy, dy + x.size(), dx); })));
 }
 
-// A surrogate gradient is declared as not the derivative; it must still be finite and accumulate.
+// A surrogate gradient need not be the derivative, but it must be finite and be added to existing gradients.
 BOOST_AUTO_TEST_CASE(a_surrogate_is_checked_for_what_it_promises) {
   CheckCase surrogate = cube("surrogate", [](double x) { return x; });
   surrogate.note = "x, not 3 x^2";
@@ -139,7 +139,7 @@ BOOST_AUTO_TEST_CASE(an_error_of_the_addition_alone) {
   BOOST_TEST(!all_passed(lines(always(1), always(2e-6), true)));
 }
 
-// Softmax without the term from the normalising sum.
+// A softmax whose backward pass lacks the term from the normalising sum.
 BOOST_AUTO_TEST_CASE(a_missing_term) {
   CheckCase c;
   c.name = "missing term";
@@ -205,7 +205,8 @@ BOOST_AUTO_TEST_CASE(a_gradient_that_is_not_finite) {
   BOOST_TEST(std::isinf(row.absolute));
 }
 
-// Element 5 is wrong by half in both passes; element 0 is wrong by less, and only where the gradient is added.
+// In both passes element 5 is twice what it should be; element 0 has a smaller error, and only where the gradient is
+// added.
 BOOST_AUTO_TEST_CASE(the_worst_element_of_both_passes) {
   const CheckCase c = lines([](Index) { return 1.0; }, [](Index) { return 0.0; });
   CaseResults results = case_results(c, 1);
@@ -293,7 +294,8 @@ BOOST_AUTO_TEST_CASE(surrogates_are_compared_with_themselves) {
   BOOST_TEST(expected_gradients(surrogate, 1, &got).gradients[0][2] == 7);
 }
 
-// <R, a b>, b [2, 3]: the gradient of b is R a, so R a b adds up to the value, which is linear in each element of b.
+// The value is <R, a b> for a [3] and b [2, 3]. The gradient of b is R a, so the value is the sum of its products with
+// b, and linear in each element of b.
 BOOST_AUTO_TEST_CASE(one_element_is_checked) {
   CheckCase c;
   c.name = "product";
@@ -332,7 +334,7 @@ BOOST_AUTO_TEST_CASE(noise_by_hand) {
   BOOST_TEST(largest_noise(c, 4) == unit * magnitudes, boost::test_tools::tolerance(1e-10));
 }
 
-// Every number type has the same inputs, the same cotangent and the same mask of dropout.
+// Every number type has the same inputs, the same cotangent and the same dropout mask.
 BOOST_AUTO_TEST_CASE(gradients_of_all_number_types_agree) {
   const CheckCase c =
       check_case("squares", {{"x", {4, 6}, -2, 2}}, [](auto&, const auto& v) { return dropout(v[0] * v[0], 0.4, 1); });

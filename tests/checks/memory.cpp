@@ -190,7 +190,7 @@ struct FaultyTensors : MechanismBase<FaultyTensors>, WithPreparation<FaultyTenso
 };
 
 /// Two heads that share a key head, operands of three widths and two parameters without preparation. The backward pass
-/// has a fault in the gradient of one of these.
+/// has a fault in the gradient of one operand or parameter, or in the saved memory.
 struct FaultySides : MechanismBase<FaultySides> {
   enum class Fault {
     none,

@@ -151,7 +151,7 @@ CheckRow failed(const Shape& shape, const std::vector<std::string>& axes, const 
   return row;
 }
 
-// Elements are listed from the matrix with the worst one only, here the second head's.
+// Only wrong elements of the matrix with the worst element are listed, here the second head's.
 BOOST_AUTO_TEST_CASE(elements_of_the_worst_matrix) {
   std::vector<double> expected;
   for (int i = 1; i <= 12; ++i) expected.push_back(i);

@@ -209,7 +209,7 @@ BOOST_AUTO_TEST_CASE(configurations_keep_their_hashes) {
 }
 
 // Hashes equal those of version 0.2.0, which wrote fewer keys, "train.piece" for microbatch, and booleans for
-// data.resize and train.init_positions. An implied class token is omitted.
+// data.resize and train.init_positions. model.class_token is omitted if model.pool implies its value.
 BOOST_AUTO_TEST_CASE(former_spellings_keep_their_hashes) {
   const auto former = [](const std::map<std::string, std::string>& spellings) {
     std::map<std::string, std::string> lines = settings_of(result_settings(load(tiny)));
@@ -643,7 +643,7 @@ BOOST_AUTO_TEST_CASE(defaults_are_the_documented_ones) {
          {"ema", "0.996"}});
 }
 
-// Classes and pooling must be written for tasks that have them.
+// The file must set classes and pool if the task needs them.
 BOOST_AUTO_TEST_CASE(a_sequence_model_needs_the_keys_of_its_task) {
   const std::string sizes = "vocab = 4\ncontext = 8\ndim = 8\ndepth = 1\nheads = 1\nhidden = 8\n";
   const auto missing = [&](const std::string& task) {

@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(lists_have_an_item_for_each_stage) {
   check_refused("xcit-micro", {"attention.mechanism=[\"xca\",\"sima\"]"}, {"one for each of the 4 blocks"});
 }
 
-// CvT's tensors count stages from 0, those of SOFT's pyramid from 1.
+// Errors number stages as the tensors' names do: from 0 in CvT, from 1 in SOFT's pyramid.
 BOOST_AUTO_TEST_CASE(items_of_lists_name_their_stage) {
   check_refused("cvt-micro", {"model.depth=[1,0,2]"}, {"[model] stage 1: depth = 0; expected at least 1"});
   check_refused("soft-micro", {"model.depth=[1,0,2]"}, {"[model] stage 2: depth = 0; expected at least 1"});

@@ -32,7 +32,7 @@ std::string sorted_words(const std::string& text) { return fmt::format("{}", fmt
 const std::string a_model =
     "[model]\nimage = 8\nchannels = 1\npatch = 4\ndim = 16\ndepth = 2\nheads = 2\nhidden = 24\nclasses = 10\n";
 
-/// Returns the warnings for the model above with these settings.
+/// Returns the warnings for `a_model` with these settings.
 std::vector<std::string> warned(const std::vector<std::string>& sets) {
   const TemporaryDirectory directory;
   write_file(directory / "x.toml", a_model);

@@ -80,8 +80,8 @@ BOOST_AUTO_TEST_CASE(terms_of_contractions_have_kinds) {
   BOOST_TEST((counts_of([&] { return a - b; }) == Counts{}));
 }
 
-// A term may be subtracted, negated or the first of its sum, or be added to another term. Sums that begin with a number
-// other than 0, and terms that are not products, are not contractions.
+// A term may be subtracted or negated; a sum may begin with its first term or with 0, and two sums may be added. Sums
+// that begin with another number, sums of terms that are not products, and products alone are not contractions.
 BOOST_AUTO_TEST_CASE(sums_that_are_contractions) {
   const Counted a = 5, b = 3, c = 4, d = 1;
   const auto counts_of = [](const auto& sum) {
