@@ -114,10 +114,9 @@ BOOST_AUTO_TEST_CASE(hardtanh_is_sign_beyond_one_and_the_difference_within) {
   BOOST_TEST(dq("hardtanh", near)[0] == 0.25 * dq("sign", near)[0], boost::test_tools::tolerance(1e-12));
 }
 
-// Tokens at distances of 1e4 and 1e6: softmax subtracts the largest score, so nothing overflows, and a row attends to
-// its nearest key. A score of 2 * size has a rounding error of up to 6e-8 of itself before the maximum is subtracted.
-// The weights of two nearly tied keys change by as much as their scores, and values and cotangents multiply this by up
-// to 4.
+// Coordinates of 1e4 and 1e6: softmax subtracts the largest score, so nothing overflows. A score, at most 2 * size in
+// magnitude, has a rounding error of up to 6e-8 of itself before the maximum is subtracted. The weights of two nearly
+// tied keys change by as much as their scores, and values and cotangents multiply this by up to 4.
 BOOST_AUTO_TEST_CASE(far_apart_tokens) {
   for (const double size : {1e4, 1e6}) {
     const Tensors x = given(2, {-size, size, 0.5, 2}, {size, size, -size, -size}, {1, 2, 3, 4}, {1, -1, 2, 0.5});

@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(positions_by_hand) {
 }
 
 // All keys and values are shared between heads: in a model with 4 heads the projection has 4 parts of q, one of k and
-// one of v, each with a norm of its own width.
+// one of v. Each of q, k and v has a norm, as wide as its parts together.
 BOOST_AUTO_TEST_CASE(one_head_of_keys_in_a_model) {
   ModelConfig model;
   model.image = 4, model.channels = 1, model.patch = 2, model.dim = 12, model.depth = 1, model.heads = 4;

@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(by_definition) {
                        definition(*causal == 't'));
 }
 
-// exp(-200) underflows in float; a row of such features is 0, since its divisor is at least 1e-6.
+// exp(-200) underflows in float. A query with this feature has the output 0, since the divisor is at least 1e-6.
 BOOST_AUTO_TEST_CASE(extreme_numbers) {
   const Tensors x{{"q", tokens(2, 1, {-200, 1e4})}, {"k", tokens(2, 1, {1e4, -200})}, {"v", tokens(2, 1, {3, 5})}};
   for (const Tensors& r : {run_mechanism<double>("linear", {}, x), run_mechanism<float>("linear", {}, x)}) {
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(memory_and_time_are_linear_in_tokens) {
       return AttentionShape{.heads = 1, .queries = tokens, .keys = tokens, .width = 16, .value_width = 16};
     };
     const AttentionMemorySize size = mechanism->memory(shape(4096));
-    const Index features = causal ? 16 + 16 : 0;                     // saved, or recomputed
+    const Index features = causal ? 16 + 16 : 0;                     // saved if causal, else recomputed
     BOOST_TEST(size.saved == 4096 * (features + 1) + 16 * 16 + 16);  // also D, S and z
     BOOST_TEST(size.scratch <= 4096 * (3 * 16 + 1) + 16 * 17 + 2 * 64 * 64);
     const Cost one = mechanism->cost(shape(1024)), two = mechanism->cost(shape(2048));

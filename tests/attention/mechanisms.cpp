@@ -113,8 +113,8 @@ BOOST_AUTO_TEST_CASE(parameters_with_their_initial_values) {
                    {{"w", {3, 5}, Initial::normal(1)}});
 }
 
-// Reformer has as many buckets as chunks, rounded down to an even number, but at least two. The rotations have one
-// column for every two buckets.
+// With buckets=0, Reformer has as many buckets as chunks, rounded down to an even number, but at least two. The
+// rotations have one column for every two buckets.
 BOOST_AUTO_TEST_CASE(rotations_for_half_of_the_buckets) {
   for (const auto& [queries, chunk, columns] :
        {std::tuple<Index, const char*, Index>{12, "4", 1}, {28, "4", 3}, {32, "4", 4}, {6, "6", 1}})
@@ -153,7 +153,7 @@ BOOST_AUTO_TEST_CASE(sizes_are_read_from_tensors) {
   BOOST_TEST(first_shape("aft", {}, {{"u", Shape{12, 3}}}) == "[12, 3]");
   BOOST_TEST(first_shape("aft", {{"variant", "conv"}}, {{"w", Shape{2, 5, 5}}}) == "[2, 5, 5]");
   BOOST_TEST(first_shape("aft", {{"variant", "conv"}, {"dims", "1"}}, {{"w", Shape{2, 7}}}) == "[2, 7]");
-  BOOST_TEST(first_shape("aft", {{"variant", "conv"}}, {{"w", Shape{2, 7}}}) == "[2, 3, 3]");  // w has one dimension
+  BOOST_TEST(first_shape("aft", {{"variant", "conv"}}, {{"w", Shape{2, 7}}}) == "[2, 3, 3]");  // w has 1 axis: ignored
   const std::map<std::string, Shape> filters{{"vconv.weight", Shape{2, 1, 5, 5}}};
   BOOST_TEST(first_shape("soft", {{"kernel", "exact"}}, filters) == "[2, 1, 5, 5]");
   BOOST_TEST(first_shape("soft", {{"kernel", "exact"}, {"vconv", "3"}}, filters) == "[2, 1, 3, 3]");

@@ -119,7 +119,8 @@ BOOST_AUTO_TEST_CASE(by_definition_with_segments) {
                        operands(N, M), definition(segments(N, m), segments(M, m), iterations));
 }
 
-// A grid of 4 x 6 in cells of 2 x 2; a class token and two registers are queries and keys, but in no landmark.
+// A grid of 4 x 6 in cells of 2 x 2. Tokens before the grid (none, a class token, or also two registers) are queries
+// and keys, but in no landmark.
 BOOST_AUTO_TEST_CASE(by_definition_with_cells) {
   for (const Index class_token : {0, 1, 3}) {
     Members cells(6);

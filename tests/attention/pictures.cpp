@@ -132,8 +132,8 @@ BOOST_AUTO_TEST_CASE(a_mechanism_with_the_capability_has_pictures) {
       BOOST_TEST(!mechanism->pictures()->picture_infos().empty(), entry.name);
 }
 
-// With one key channel per group or head, AFT's weights are its attention map. They are computed from all biases at
-// once, some of them -inf, unlike in the forward pass.
+// Without the query's gate and with one key channel per group or head, AFT's weights are its attention map. They are
+// computed from all biases at once, some of them -inf, unlike in the forward pass.
 BOOST_AUTO_TEST_CASE(weights_of_aft_multiply_v) {
   for (OptionValues options : find_mechanism("aft").variants()) BOOST_TEST_CONTEXT(options.begin()->second) {
       options["query"] = "false";
@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(weights_of_aft_multiply_v) {
     }
 }
 
-// w = 10 t + s if |t - s| < 2, else 0. Biases of keys that are masked or excluded by causal=true are also drawn as 0.
+// w = 10 t + s. Biases outside the window, |t - s| >= 2, and of keys that causal=true excludes are drawn as 0.
 BOOST_AUTO_TEST_CASE(biases_of_local_aft) {
   Tensors x{{"q", tokens(3, 1, {0, 0, 0})}, {"k", tokens(3, 1, {0, 0, 0})}, {"v", tokens(3, 1, {1, 2, 3})}};
   x["w"] = Tensor<double>(Shape{3, 3}, {0, 1, 2, 10, 11, 12, 20, 21, 22});

@@ -120,13 +120,13 @@ BOOST_AUTO_TEST_CASE(causal_with_more_keys_than_queries) {
 }
 
 BOOST_AUTO_TEST_CASE(relu6_is_flat_above_6) {
-  const Tensors r = run<double>({{"phi", "relu6"}}, {2, 2, 2}, {1, 3, 4}, {1, 1, 1});  // rows (2, 6, 8)
+  const Tensors r = run<double>({{"phi", "relu6"}}, {2, 2, 2}, {1, 3, 4}, {1, 1, 1});  // scores 2, 6 and 8 in each row
   check_near(r.at("out"), {14.0 / 3, 14.0 / 3, 14.0 / 3});
-  check_near(r.at("dq"), {1.0 / 3, 1.0 / 3, 1.0 / 3});  // key 1 only: 6 is a kink and 8 is beyond
+  check_near(r.at("dq"), {1.0 / 3, 1.0 / 3, 1.0 / 3});  // from the score 2 only: 6 is a kink and 8 is beyond
   check_near(r.at("dk"), {2, 0, 0});
 }
 
-// Scores of +-1e4 and more than one block of queries.
+// Scores of up to 1e4 in magnitude, and more than one block of queries.
 BOOST_AUTO_TEST_CASE(large_scores_in_float) {
   std::vector<double> in[3];
   for (int operand = 0; operand < 3; ++operand)

@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(the_order_taken_is_the_cheaper_one) {
   BOOST_TEST(multiplications("auto", 50) == multiplications("qk_first", 50));
   BOOST_TEST(multiplications("auto", 64) == multiplications("kv_first", 64));
   BOOST_TEST(multiplications("auto", 197) == 3 * 2 * 197 * 64 * 64);
-  // With as many queries as channels both orders cost about the same; kv_first also saves k^T v.
+  // With as many queries as channels both orders cost about the same; auto chooses kv_first, which also saves k^T v.
   const auto saved = [](const char* order) {
     const AttentionShape shape{.heads = 3, .queries = 64, .keys = 70, .width = 64, .value_width = 64};
     return make_mechanism("sima", {{"order", order}})->memory(shape).saved;

@@ -111,8 +111,9 @@ BOOST_AUTO_TEST_CASE(by_definition) {
   }
 }
 
-// A sequence shorter than the longest uses the first rows and columns of w2, b2 and the logits. If any sequence of a
-// batch is shorter, one of the full length does not use a prepared map either.
+// A sequence shorter than the longest uses the first columns of w2, the first elements of b2, and the first rows and
+// columns of the logits. If any sequence of a batch is shorter, one of the full length does not use a prepared map
+// either.
 BOOST_AUTO_TEST_CASE(shorter_sequences_by_definition) {
   constexpr Index longest = 11;
   for (const char* causal : {"false", "true"})

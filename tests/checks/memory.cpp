@@ -40,7 +40,7 @@ enum class Fault {
   wrong_map
 };
 
-/// out = 2 v, with v saved, and a fault.
+/// The mechanism out = 2 v, which saves v and has one fault.
 struct Faulty : MechanismBase<Faulty>, WithMap<Faulty> {
   static constexpr const char *mechanism_name = "faulty", *summary = "", *complexity = "";
   Fault fault = Fault::none;

@@ -194,8 +194,8 @@ BOOST_AUTO_TEST_CASE(other_numbers_of_keys) {
       }
 }
 
-// A sequence shorter than the longest uses the first rows, and columns, of w, u and p. If any sequence of a batch is
-// shorter, one of the full length does not use a prepared bias either.
+// A sequence shorter than the longest uses the first rows and columns of w, and the first rows of u and p. If any
+// sequence of a batch is shorter, one of the full length does not use a prepared bias either.
 BOOST_AUTO_TEST_CASE(shorter_sequences) {
   for (const char* causal : {"true", "false"})
     for (const OptionValues& options : {OptionValues{{"param", "dense"}},

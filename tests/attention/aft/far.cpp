@@ -65,7 +65,7 @@ const Setting settings[] = {
     {"conv 1-D, masked",
      {{"variant", "conv"}, {"reparam", "false"}, {"dims", "1"}, {"size", "5"}, {"outside", "masked"}}}};
 
-/// Returns q, v and dout in [-1, 1), and k and w in ranges of `keys` and `biases`.
+/// Returns q, v and dout in [-1, 1), k in [-keys, keys) and w in [-biases, biases).
 Tensors operands(const Setting& s, double keys, double biases) {
   const Shape values{1, s.heads(), s.tokens, s.channels};
   Tensors t;

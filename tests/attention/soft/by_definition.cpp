@@ -215,7 +215,7 @@ BOOST_AUTO_TEST_CASE(every_option) {
   std::vector<SoftCase> cases;
   const auto add = [&](const OptionValues& options, Index height, Index width, Index class_token = 0) {
     cases.push_back({options, height, width, class_token});
-    cases.back().options.try_emplace("iterations", "4");  // few, so that each affects the result
+    cases.back().options.try_emplace("iterations", "4");  // few iterations, so that each affects the result
     if (options.contains("kernel")) cases.back().options.erase("iterations");
   };
   for (const Index cls : {0, 1, 3}) {

@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(tokens_far_apart) {
   }
 }
 
-// Landmarks 0 and 2, with one channel, have squared distance 4.
+// Landmarks at 0 and 2, with one channel, have the squared distance 4.
 BOOST_AUTO_TEST_CASE(what_it_inverts) {
   const OptionValues first{{"sampling", "first"}, {"landmarks", "2"}, {"ridge", "0.5"}};
   const auto mechanism = make_mechanism("soft", first), exact = make_mechanism("soft", {{"kernel", "exact"}});

@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(significance_is_that_of_the_tests) {
   check_contains(output_of({"compare", *this / "runs"}), {"+1.58", "± 1.78", "0.0794", "0.0028"});
   check_contains(output_of({"compare", *this / "runs", "--to", "b-01"}), {"-1.58", "± 1.78", "0.0794", "0.0028"});
   check_refusal({"compare", *this / "runs", "--to", "b-02"}, {"unknown arm 'b-02'; did you mean 'b-01'?"});
-  // With 100 images, a difference of two points is not significant, however well the seeds agree.
+  // With 100 images, the difference of 1.58 points is not significant, however well the seeds agree.
   check_contains(output_of({"compare", *this / "runs", "--test-images", "100"}), {"± 4.70"});
 }
 

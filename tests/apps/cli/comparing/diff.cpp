@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(equal_files) {
   check_contains(output_of({"diff", a, a}), {"2 equal bit for bit", "equal: all 2 common tensors agree in all values"});
   const std::string zero = write("zero", {{"x", {2, 2}, {1, 2, 3, 4}}, {"y", {1}, {-0.0}}});
   check_contains(output_of({"diff", a, zero}), {"1 equal bit for bit, 1 within tolerance 0", "equal: "});
-  // Equal numbers stored in different types.
+  // Equal numbers stored in different types count as equal.
   check_contains(output_of({"diff", a, write<float>("f32", {{"x", {2, 2}, {1, 2, 3, 4}}, {"y", {1}, {0}}})}),
                  {"equal: "});
   const std::string nan = write("nan", {{"x", {1}, {NAN}}});
@@ -232,7 +232,7 @@ struct DiffingRuns : Diffing {
     write("a/last.safetensors", {{"x", {1}, {1}}}), write("b/last.safetensors", {{"x", {1}, {1}}});
   }
 
-  /// Returns `text` with its only `from` replaced.
+  /// Returns `text` with the only occurrence of `from` replaced.
   static std::string with(std::string text, const std::string& from, const std::string& to) {
     const std::size_t at = text.find(from);
     BOOST_REQUIRE_MESSAGE(at != std::string::npos && text.find(from, at + 1) == std::string::npos, from);
@@ -302,7 +302,7 @@ BOOST_FIXTURE_TEST_CASE(data_of_runs_that_differ, DiffingRuns) {
   BOOST_TEST(origins(b, "/two", "2") == "setting A B data /one /two: 1 edited (x)");
 }
 
-// Tensors are compared in the order of A's data, or of B's if only B is a trace of heed probe.
+// Tensors are compared in the order of A, or of B if only B is a trace of heed probe.
 BOOST_FIXTURE_TEST_CASE(a_trace_gives_the_order, Diffing) {
   const auto file = [&](const std::string& name, const std::vector<std::string>& order, double value, bool trace) {
     SafetensorsWriter writer;

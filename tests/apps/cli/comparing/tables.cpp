@@ -115,7 +115,7 @@ std::vector<double> figures_of(const HandWritten& run) {
           static_cast<double>(run.parameters)};
 }
 
-/// Members of a run with its curves, by name.
+/// The members of HandWritten that hold curves, by name.
 const std::map<std::string, std::vector<double> HandWritten::*> curves_by_name{
     {"loss", &HandWritten::loss},
     {"accuracy", &HandWritten::accuracy},

@@ -42,7 +42,7 @@ struct JudgingRuns : Workshop {
 
 BOOST_FIXTURE_TEST_SUITE(cli_verdict_runs, JudgingRuns)
 
-// The values of the first table in verdict.cpp: a - b is 0.05 ± 0.0227.
+// The difference a - b is 0.05 ± 0.0227, as is a - c in verdict.cpp.
 BOOST_AUTO_TEST_CASE(arms_are_the_sweeps_and_the_status_is_the_verdict) {
   for (const Index seed : {1, 2, 3}) {
     make("a", seed, std::array{"0.90", "0.91", "0.92"}[static_cast<std::size_t>(seed - 1)]);
@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(notes_name_an_arm_without_the_seed) {
                   "c, seed 5: ignored; b has no run with this seed"});
 }
 
-// Seeds trained on other data form a separate, unnamed arm.
+// Seeds trained on other data form a second arm of the same name; the claim then names an arm by one of its runs.
 BOOST_AUTO_TEST_CASE(seeds_on_other_data_do_not_count) {
   const std::string a = cells + "/a/seed-", b = cells + "/b/seed-";
   for (const Index seed : {1, 2, 3, 4}) {

@@ -472,7 +472,7 @@ BOOST_FIXTURE_TEST_CASE(an_interrupt, Classroom) {
 BOOST_FIXTURE_TEST_CASE(bad_input, Classroom) {
   check_refusal({"grade", "/nowhere", "-o", directory / "m.csv"}, {"/nowhere", "the directory does not exist"});
   fs::create_directories(directory / "in/a");
-  // Rejected before any grading.
+  // Arguments that are rejected before any grading.
   check_refusal({"grade", directory / "in", "-o", ""}, {"--output: ''"});
   check_refusal({"grade", directory / "in", "-o", directory / "in"}, {"table of marks"});
   // Tables and feedback among the submissions would be taken for submissions.

@@ -49,9 +49,9 @@ struct Course {
   }
 };
 
-/// Two labs with numeric answers, and five students: one has all answers right, one has one wrong, one lacks a lab, one
-/// has nothing right, and one has a refused file. Lab alpha is due at the end of 30 November 2026, 1796083200 in UTC;
-/// lab beta at 18:00, 1796061600.
+/// Two labs with numeric answers, and five students: one has all answers right, one has one wrong, and three have no
+/// marks, since each lacks a lab and has a wrong or a refused file for the other. Lab alpha is due at the end of 30
+/// November 2026, 1796083200 in UTC; lab beta at 18:00, 1796061600.
 struct Class : Course {
   static constexpr std::time_t end = 1'796'083'200, evening = 1'796'061'600, day = 86'400;
 
@@ -687,7 +687,7 @@ BOOST_FIXTURE_TEST_CASE(a_column_is_of_one_lab, Class) {
              "Student,alphabet (9),alpha makeup (12),alpha2,alpha (6),beta-2,My beta,beta\nann,1,2,3,2.5,5,6,3\n");
 }
 
-// A judge's looks() names a factor only if all wrong numbers have it in common.
+// A judge's looks() names a factor only if all numbers have it, the right ones included.
 BOOST_FIXTURE_TEST_CASE(common_factors_of_wrong_numbers, Course) {
   write("labs/pair/lab.toml",
         "title = \"Pair\"\nkind = \"python\"\nminutes = 1\n[[points]]\nname = \"f\"\nmarks = 1\n");

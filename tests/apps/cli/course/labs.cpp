@@ -40,7 +40,7 @@ struct Submissions {
     fs::create_directories(directory / ("in/" + student));
     write_file(directory / ("in/" + student + "/" + file), text);
   }
-  /// Returns the columns of each row of marks.csv, up to the state.
+  /// Returns the fields of each row of marks.csv: student, lab, marks, full marks, state and others.
   std::vector<std::vector<std::string>> grade(const std::string& labs = "notebooks/labs") const {
     const Finished run = heed_with({"grade", directory / "in", "-o", directory / "marks.csv", "--labs", labs});
     BOOST_TEST(run.status == 0, run.err);

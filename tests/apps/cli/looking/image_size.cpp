@@ -29,7 +29,7 @@ struct TrainedAt8 : Workshop {
     output_of(arguments);
   }
 
-  /// Creates a run directory that claims training at `image`, with the same weights except `positions`.
+  /// Creates a run directory whose model has the image size `image`, with the same weights except `positions`.
   std::string at(Sides image, const Tensor<float>& positions) const {
     Experiment x = load_experiment(directory + "/config.toml");
     x.model.image = image;

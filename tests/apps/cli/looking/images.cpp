@@ -309,7 +309,7 @@ BOOST_FIXTURE_TEST_CASE(parents_of_links_are_those_of_their_targets, OwnImages) 
   write_image(tree + "/other/0.png", square(14, 0, 100));
   const std::string away = std::filesystem::canonical(directory / "away/tree"), given = directory / "link/../tree";
   check_contains(output_of({"train", "--check", "--images", given}), {"'dim' ", " --set data.path=" + away + " "});
-  // Other paths are recorded as they are given, links included.
+  // Other paths are normalised, but links in them are kept.
   check_contains(output_of({"train", "--check", "--images", directory / "link/../../away/./tree/"}), {"'dim' "});
   std::filesystem::create_directory_symlink("away/tree", directory / "current");
   check_contains(output_of({"train", "--check", "--images", directory / "away/../current"}),
@@ -379,8 +379,8 @@ BOOST_FIXTURE_TEST_CASE(examples_without_use_are_named, OwnImages) {
 }
 
 // Images of different sizes have equal weights in the mean and the deviation. The side is the median of the square
-// roots of the areas. The batch size is the largest power of two with which an epoch has at least sixteen batches, or 1
-// if there is none.
+// roots of the areas. The batch size is the largest power of two, up to 64, with which an epoch has at least sixteen
+// batches, or 1 if there is none.
 BOOST_AUTO_TEST_CASE(settings_for_own_images_are_measured) {
   struct Case {
     Index channels, first, image, patch, batch;
@@ -393,12 +393,12 @@ BOOST_AUTO_TEST_CASE(settings_for_own_images_are_measured) {
     std::vector<double> sides;
     for (int i = 0; i < c.count; ++i)
       for (const char* const name : {"a", "b"}) {
-        // Two thirds of the images have the median size; others are smaller or larger, and not square.
+        // Most images have the median size; the others are smaller or larger, and not square.
         const Index height = i % 6 == 0   ? c.first - 3
                              : i % 6 == 1 ? c.first + 9
                                           : c.first,
                     width = i % 6 < 2 ? height + 1 : height;
-        // Only one image need be in colour.
+        // Only the first image of each class is in colour.
         const Index channels = c.channels == 3 && i == 0 ? 3 : 1;
         const Image image = pattern({channels, height, width}, 31 * i + (*name == 'a' ? 0 : 90));
         write_image(tree + fmt::format("/train/{}/{:02}.png", name, i), image);

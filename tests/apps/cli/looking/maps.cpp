@@ -71,7 +71,7 @@ struct RunAndImages {
   std::string content(const std::string& name) const { return read_file(directory / name); }
 };
 
-/// Checks that two pictures are equal, except that colour levels may differ by rounding.
+/// Checks that two pictures are equal, except that colour levels may differ by up to 3, from rounding.
 void check_picture(const Image& drawn, const Image& expected) {
   BOOST_REQUIRE((drawn.size == expected.size));
   int largest = 0;

@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE(a_model_is_read_off_its_tensors) {
   check_contains(predicted.err,
                  {"--preset imagenet: data.mean=[0.485,0.456,0.406]", "heads = 1 (64 channels per head)"});
 
-  // A model file with the preset's keys gives the same result.
+  // A model file with --preset gives the same result as --model auto.
   Experiment x;
   x.model = given.model;
   write_file(given / "model.toml", to_toml(x).substr(0, to_toml(x).find("\n[data]")));

@@ -58,7 +58,7 @@ BOOST_FIXTURE_TEST_CASE(what_is_told_stands_between_scene_and_truth, ScenesRun) 
   BOOST_REQUIRE((drawn.size == right.size));
   BOOST_TEST(column(drawn, 0).pixels == column(right, 0).pixels);
   BOOST_TEST(column(drawn, 2).pixels == column(right, 2).pixels);
-  // After one step the model's predictions are wrong.
+  // After one step, not all of the model's predictions are right.
   BOOST_TEST((column(drawn, 1).pixels != column(right, 1).pixels));
 }
 

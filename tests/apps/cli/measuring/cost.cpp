@@ -43,7 +43,7 @@ Index occurrences(const std::string& text, const std::string& part) {
   return count;
 }
 
-// vit-micro: tokens, width, channels per head, heads, feed-forward width, depth; patches and pixels per patch.
+// vit-micro: tokens, width, channels per head, heads, feed-forward width, depth; patches, pixels per patch, classes.
 constexpr Index N = 50, D = 64, d = 16, H = 4, F = 128, L = 4, P = 49, pixels = 16, classes = 10;
 
 }  // namespace

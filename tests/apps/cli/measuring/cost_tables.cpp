@@ -15,7 +15,8 @@ using namespace heed::test;
 
 namespace {
 
-/// Sizes of vit-micro: tokens, width, heads, channels per head, feed-forward width, blocks; patches, pixels, classes.
+/// Sizes of vit-micro: tokens, width, heads, channels per head, feed-forward width, blocks; patches, pixels per patch,
+/// classes.
 struct Sizes {
   double N = 50, D = 64, H = 4, d = 16, F = 128, L = 4, P = 49, pixels = 16, classes = 10;
 
@@ -340,7 +341,8 @@ BOOST_AUTO_TEST_CASE(sizes_as_csv) {
   }
 }
 
-// Patches of 4 x 8 pixels on images of 28 x 56 are a grid of 7 x 7; growing images keep the patches' proportions.
+// Patches of 4 x 8 pixels on images of 28 x 56 are a grid of 7 x 7. Scaling to 49 tokens gives this grid of such
+// patches for images of any shape.
 BOOST_AUTO_TEST_CASE(sizes_of_images_that_are_not_square) {
   const auto rows = [&](const std::string& image, const std::string& scale) {
     return lines_of(cost({micro, "--set", "model.image=" + image, "--set", "model.patch=[4, 8]", "--scale", scale}));

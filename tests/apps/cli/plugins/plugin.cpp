@@ -81,7 +81,8 @@ std::string failing_compiler(const TemporaryDirectory& directory, const std::str
   return directory / "compiler";
 }
 
-/// Checks that --resume rejects a run whose mechanism has changed, and that `commands` warn, both explaining `how`.
+/// Checks that --resume rejects a run whose mechanism has changed, and that `commands` warn, both with the explanation
+/// `how`.
 void check_changed(const std::string& run, const std::vector<std::vector<std::string>>& commands,
                    const std::string& how) {
   check_refusal({"train", "--run", run, "--resume", "--set", "train.max_steps=9"},

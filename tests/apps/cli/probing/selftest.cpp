@@ -56,7 +56,8 @@ BOOST_AUTO_TEST_CASE(the_list_names_each_part) {
                  {"operations ", "\ndino ", "vit on folder by sgd, linear; softmax; crop, flip"});
 }
 
-// Two differences in one part and one in another: --every prints a line for each, otherwise the first of each part.
+// Two differences in one part and one in another: --every prints a line for each; without it, only the first of each
+// part is printed.
 BOOST_AUTO_TEST_CASE(differences_are_counted_by_part) {
   const TemporaryDirectory directory;
   const std::string file = directory / "hashes";

@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(probe_of_the_head) {
   BOOST_TEST(std::abs(found.read<double>("out")[0] - 2 * 0.8) < 1e-14);  // g (0, 1) . (3, 4) / 5
   BOOST_TEST(std::abs(found.read<double>("grad.x")[0]) < 1e-14);
   BOOST_TEST(std::abs(found.read<double>("grad.last_layer.weight_g")[0] - 0.8) < 1e-14);
-  // v / |v| turns towards (3, 4) / 5: g (0.6, 0.8 - 0.8) / |v|.
+  // With w = v / |v| = (0, 1) and u = (3, 4) / 5, the gradient of v is g (u - (u . w) w) / |v|.
   BOOST_TEST(std::abs(found.read<double>("grad.last_layer.weight_v")[0] - 2 * 0.6 / 5) < 1e-14);
   BOOST_TEST(std::abs(found.read<double>("grad.last_layer.weight_v")[1]) < 1e-14);
   write(false);

@@ -34,8 +34,8 @@ BOOST_AUTO_TEST_CASE(the_rate_grows_and_the_loss_is_smoothed) {
   BOOST_TEST(std::abs(std::stod(row.substr(std::string("step,1,1,").size())) - test.points[0].loss) < 1e-9);
 }
 
-// A test over almost equal rates equals a run with a constant rate, step by step, with a teacher as well. Rates differ
-// by at most 1e-9, and so do losses after a few steps.
+// A test over almost equal rates equals a run with a constant rate, step by step, with a teacher as well. The rates
+// differ by less than 1e-9 of themselves, and the losses by less than 1e-8.
 BOOST_AUTO_TEST_CASE(equal_rates_make_a_run) {
   const Workshop workshop;
   Experiment dino = dino_experiment(workshop);
@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(equal_rates_make_a_run) {
   }
 }
 
-// Smoothed losses that fall by 1 per factor of e in the rate, then by 3, and rise again.
+// Smoothed losses that fall by 1, 1, 3 and 1 for successive factors of e in the rate, and then rise.
 BOOST_AUTO_TEST_CASE(the_suggestion_follows_its_rule) {
   std::vector<RatePoint> points;
   const double slopes[] = {-1, -1, -3, -1, 2, 2};

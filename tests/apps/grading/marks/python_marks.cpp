@@ -10,7 +10,7 @@ using namespace heed;
 
 namespace {
 
-/// A lab with the points few, form and sentence.
+/// A lab with the points "few", "form" and "sentence".
 struct Judged {
   TemporaryDirectory directory;
   Lab lab;

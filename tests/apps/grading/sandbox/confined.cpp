@@ -288,7 +288,7 @@ BOOST_AUTO_TEST_CASE(waiting_for_a_cpu_is_not_idleness) {
 
 BOOST_AUTO_TEST_CASE(limits, *boost::unit_test::precondition(without_sanitizer)) {
   BOOST_TEST(said("tried(lambda: len(bytearray(1 << 30)))", {.memory = Index{512} << 20}) == "MemoryError");
-  // With permission to write, it can write in its own directory up to a limit.
+  // With permission to write, a process can write in its own directory, up to a limit.
   const Confinement writer{.file = 4096};
   BOOST_TEST(said("tried(lambda: open('here', 'w').write('x' * 4000))", writer) == "4000");
   BOOST_TEST(said("tried(lambda: open('/tmp/heed-was-here', 'w'))", writer) ==
