@@ -86,13 +86,15 @@ BOOST_AUTO_TEST_CASE(the_order_taken_is_the_cheaper_one) {
   BOOST_TEST(saved("kv_first") == saved("qk_first") + 3 * 64 * 64);
 }
 
-// The paper's 4.6 G multiply-adds for DeiT-S at 224 assume q k^T first: 0.36 G of them are these two products.
+// The paper's 4.6 G multiply-adds for DeiT-S at 224 assume q k^T first: in 12 blocks, these two products are 0.36 G of
+// them.
 BOOST_AUTO_TEST_CASE(no_exponentials_and_the_papers_count) {
   const AttentionShape deit_small{.heads = 6, .queries = 197, .keys = 197, .width = 64, .value_width = 64};
   const Cost cost = make_mechanism("sima", {{"order", "qk_first"}})->cost(deit_small);
   BOOST_TEST(cost.forward.exp == 0);
   BOOST_TEST(cost.attention_exp == 0);
-  BOOST_TEST(12 * cost.forward_contractions.mul == 12 * 6 * 2 * 197 * 197 * 64);
+  BOOST_TEST(cost.forward_contractions.mul == 6 * 2 * 197 * 197 * 64);
+  BOOST_TEST(std::lround(12 * static_cast<double>(cost.forward_contractions.mul) / 1e7) == 36);
 }
 
 BOOST_AUTO_TEST_CASE(memory_is_linear_in_tokens) {

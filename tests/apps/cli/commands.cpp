@@ -25,7 +25,7 @@ using Strings = std::vector<std::string>;
 /// Returns the fifth field of the last row of metrics.csv, the test accuracy.
 double test_accuracy(const std::string& run) {
   const std::string metrics = read_file(run + "/metrics.csv");
-  std::istringstream row(metrics.substr(metrics.find("test,")));
+  std::istringstream row(metrics.substr(metrics.rfind("\ntest,") + 1));
   std::string field;
   for (int i = 0; i < 5; ++i) std::getline(row, field, ',');
   return std::stod(field);
