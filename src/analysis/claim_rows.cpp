@@ -31,7 +31,7 @@ std::string plain_name(const std::string& name) {
   return plain;
 }
 
-// Maximum bytes of a table: enough for a million runs, and read in less than a second.
+// Maximum bytes of a table: enough for hundreds of thousands of runs, and read in less than a second.
 constexpr std::uint64_t longest_table = 1 << 24;
 
 class ClaimReader {

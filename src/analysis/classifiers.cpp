@@ -24,8 +24,8 @@ Matrix<const T> rows_of(const Tensor<T>& tensor) {
   return {tensor.data(), tensor.shape()[0], tensor.shape()[1]};
 }
 
-/// Divides each row by a power of two if its squared norm might overflow. Only elements that underflow are rounded, so
-/// the row's direction is unchanged.
+/// Divides each row by a power of two if its squared norm might overflow. Only elements that underflow are rounded; the
+/// row's direction is otherwise unchanged.
 template <class T>
 void bring_near(Matrix<T> rows) {
   const T most = std::sqrt(std::numeric_limits<T>::max() / static_cast<T>(rows.columns)) / 2;
@@ -99,7 +99,7 @@ void solve_ridge(Tensor<double> system, double l2, Tensor<double>& right) {
           "ridge regression, l2 = {}: the system of {} unknowns is singular; set a larger l2", l2, m.rows);
 }
 
-/// Returns W [width, classes] for rows X [n, width] and targets Y [n, classes].
+/// Returns the W [width, classes] that minimises |X W - Y|^2 + l2 |W|^2, for X [n, width] and Y [n, classes].
 Tensor<double> ridge_weights(const Tensor<double>& X, Tensor<double> Y, double l2) {
   const Matrix<const double> x = rows_of(X);
   const Index n = x.rows, width = x.columns, smaller = std::min(n, width);

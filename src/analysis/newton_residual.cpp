@@ -9,7 +9,7 @@ namespace heed {
 
 namespace {
 
-/// Returns the largest singular value; overwrites the matrix.
+/// Returns the largest singular value, infinity if an element is not finite; overwrites the matrix.
 double spectral_norm(Index m, std::vector<double>& matrix, std::vector<double>& values) {
   if (!std::all_of(matrix.begin(), matrix.end(), [](double x) { return std::isfinite(x); }))
     return std::numeric_limits<double>::infinity();

@@ -7,7 +7,7 @@ namespace heed {
 
 namespace {
 
-/// Parses a line "VmRSS:  1234 kB" into bytes.
+/// Returns a size in bytes from /proc/self/status, which has lines such as "VmRSS:  1234 kB"; 0 if it lacks the key.
 Index status_bytes(const std::string& key) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)

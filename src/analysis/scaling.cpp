@@ -54,7 +54,8 @@ class Subject {
     return out;
   }
 
-  /// Returns the bytes outside the tape. If gradients are computed, the saved memory is on the tape.
+  /// Returns the size in bytes of the memory outside the tape. It includes the saved memory only without gradients;
+  /// with gradients, the saved memory is on the tape.
   Index own_bytes(bool with_gradients) const {
     const AttentionMemorySize size = mechanism_.memory(shape_);
     const Index numbers = size.scratch + parameters_.size() + (with_gradients ? gradients_.size() : size.saved);
@@ -83,7 +84,7 @@ class Subject {
   Tensor<float> noise_, x_, dout_;
 };
 
-/// Runs `prepare`, then `timed` on its result: once to measure memory, then repeatedly to measure times.
+/// Runs `prepare`, then `timed` on its result: once to measure memory, then repeatedly to measure the time of `timed`.
 template <class Prepare, class Timed>
 ScalingPass measure_pass(Index own_bytes, double seconds, Index resident, const Prepare& prepare, const Timed& timed) {
   ScalingPass pass;
@@ -117,7 +118,7 @@ double scaling_bytes(const Mechanism& mechanism, Index dim, Index heads, Index t
   const AttentionLayout layout = mechanism.layout(dim, heads);
   const AttentionShape shape = scaling_shape(mechanism, dim, heads, tokens);
   // q, k, v, out and their gradients; mechanism parameters, prepared tensors and their gradients; saved and scratch
-  // memory; a partial sum of the parameters' gradients, if there are several parameters and no prepared tensors.
+  // memory; a partial sum of the parameters' gradients, if there are several parameter tensors and no prepared tensors.
   const Index row = 2 * (layout.total() + layout.heads * layout.value_width);
   const AttentionMemorySize size = mechanism.memory(shape);
   const std::vector<ParameterSpec> own = mechanism.parameters(shape);

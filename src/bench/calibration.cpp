@@ -21,8 +21,8 @@ namespace heed::bench {
 
 namespace {
 
-/// Returns the model, with mean pooling if it cannot have a class token; null if its mechanism does not support the
-/// sizes.
+/// Returns the experiment's model; a Vision Transformer that cannot have a class token gets mean pooling. Null if the
+/// model cannot be created, for example if its mechanism does not support the sizes.
 std::unique_ptr<Model> model_of(Experiment& x) {
   for (const char* const pool : {"cls", "mean"}) {
     if (x.model.family == "vit") x.model.pool = pool;
@@ -47,7 +47,7 @@ void lower(std::map<Place, LayerTime>& times, const std::map<Place, LayerTime>& 
   }
 }
 
-/// Measurements of a model: each time is the minimum over all sweeps.
+/// Measurements of a model. Each time except `busy` is the minimum over all sweeps.
 struct Sample {
   const Candidate* candidate;
   std::unique_ptr<Model> model;
@@ -55,7 +55,7 @@ struct Sample {
   double step = unmeasured, pass = unmeasured;  ///< seconds of a training step, and of inference on a batch
   std::map<Place, LayerTime> operations{};      ///< times in a step, summed over threads
   std::map<Place, LayerTime> still{};           ///< times in inference
-  double joules = 0, busy = 0;                  ///< energy and seconds of training
+  double joules = 0, busy = 0;                  ///< energy and seconds of training, summed over sweeps
 };
 
 struct Calls {
@@ -174,8 +174,8 @@ void add_operations(const Machine& machine, const Sample& sample, bool training,
 /// two nearly collinear amounts gets a coefficient of zero.
 constexpr double pull = 3e-3;
 
-/// Fits the coefficients of each kind, with a penalty on differences from the coefficients of the wider kind. These are
-/// known, since the name of the wider kind sorts first.
+/// Fits the coefficients of each kind, with a penalty on differences from the coefficients of the wider kind. The wider
+/// kind is fitted first, since its name sorts first.
 std::map<std::string, Coefficients> coefficients_of(const Fits& fits) {
   std::map<std::string, Coefficients> found;
   for (const auto& [kind, fit] : fits)
@@ -197,7 +197,8 @@ TimeModel calibrate(const std::vector<Limit>& limits, const std::string& cpu, do
     samples.push_back({&candidate, std::move(of), Workload(candidate.experiment, candidate.batch)});
   }
   require(!samples.empty(), "bench: --match '{}': no model of --only times has a name that contains it", match);
-  // Measures in sweeps over all models, so that a period of other load affects each model at most once.
+  // Measures in sweeps over all models, so that a short period of other load affects only one of each model's
+  // measurements.
   constexpr int sweeps = 3;
   for (int sweep = 1; sweep <= sweeps; ++sweep)
     for (Sample& sample : samples) {
@@ -206,7 +207,8 @@ TimeModel calibrate(const std::vector<Limit>& limits, const std::string& cpu, do
     }
   Fits forward, backward, still;
   for (const Sample& sample : samples) {
-    const auto apart = [&](bool training) {  // threads take whole microbatches: an operation runs on one thread
+    // True if threads take whole lanes or microbatches, so that each operation runs on one thread.
+    const auto apart = [&](bool training) {
       return step_amounts(model.machine, sample.work, training, 1)[step_amount::spread] == 0;
     };
     if (apart(true)) {

@@ -70,7 +70,7 @@ std::vector<Candidate> candidates() {
   };
   struct Size {
     Experiment experiment;
-    Index batches;  // in multiples of `batch`
+    Index batches;  // number of images, in multiples of `batch`
     Index microbatch = 8;
   };
   Size sizes[] = {{vit_of(28, 1, 4, 64, 4, 128, 2), 4},   {vit_of(32, 3, 4, 192, 3, 768, 2), 1},
@@ -89,7 +89,7 @@ std::vector<Candidate> candidates() {
   for (const Experiment& x : {sequence_of("lm", 256, 128, 128, 4, 512), sequence_of("lm", 64, 64, 64, 2, 128),
                               sequence_of("lm", 16, 196, 96, 6, 192), sequence_of("lm", 100, 288, 160, 4, 480),
                               sequence_of("lm", 50, 36, 224, 7, 448)})
-    for (const MechanismEntry& entry : mechanisms())  // those without a causal form are skipped later
+    for (const MechanismEntry& entry : mechanisms())  // mechanisms without a causal form are skipped later
       for (const MechanismSetting& setting : entry.settings())
         choose(add("sequence " + setting.label, x, batch), entry, setting);
   for (const Experiment& x :

@@ -15,7 +15,7 @@ namespace heed::bench {
 
 namespace {
 
-/// Returns the bits of the CPU's vectors; 0 if unknown.
+/// Returns the width of the CPU's vectors in bits; 0 if unknown.
 int bits_of_cpu() {
 #ifdef __x86_64__
   __builtin_cpu_init();

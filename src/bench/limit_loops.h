@@ -1,4 +1,4 @@
-// Loops that are limited by a single unit of the processor.
+// Loops that are each limited by a single resource: execution units or a memory.
 #pragma once
 
 #include "heed/base/tensor.h"

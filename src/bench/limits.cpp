@@ -61,7 +61,7 @@ double Limits::rate(Resource resource, int threads, const std::string& variant) 
 }
 
 double Limits::seconds_on_all(Resource resource, double amount) const {
-  // All threads together reach at least the rate of one thread, even if other load kept them from running concurrently.
+  // Other load may have slowed the measurement with all threads, which together reach at least the rate of one thread.
   return amount / 1e9 / std::max(rate(resource, threads(), ""), rate(resource, 1, ""));
 }
 
@@ -106,14 +106,15 @@ Limit limit_of(Resource of, int workers, double amount, const Times& times, cons
 
 const Limit& better(const Limit& a, const Limit& b) { return a.measured.rate < b.measured.rate ? b : a; }
 
-/// Measures a loop that accesses registers only and takes long enough to be timed: 0.1 to 0.5 ms.
+/// Measures a loop that accesses registers only; a call takes long enough to be timed: tens to hundreds of
+/// microseconds.
 Limit register_limit(Resource of, int workers, double seconds, double operations, RegisterLoop loop, const char* how) {
   constexpr Index steps = 1 << 15;
   const Times times = time_workers(workers, seconds, [&](Index) { loop(steps); });
   return limit_of(of, workers, operations * static_cast<double>(steps * terms_per_step), times, "", how);
 }
 
-/// Measures the largest rate of square products of several sizes, by heed and, if available, by OpenBLAS.
+/// Measures the largest rate of square products of two sizes, by heed and, if available, by OpenBLAS.
 Limit gemm_limit(int workers, double seconds) {
   constexpr Index sizes[] = {256, 512};
   Limit best{};
@@ -212,7 +213,8 @@ void Limits::keep_better(Limit limit) {
 Limits::Limits(double seconds, const std::function<void(const std::string&)>& progress) {
   std::vector<int> workers{1};
   if (threads() > 1) workers.push_back(threads());
-  // Limits are measured in turns, so that a period of other load does not distort one of them.
+  // Every limit is measured once in each turn, so that a short period of other load affects only one of its
+  // measurements.
   constexpr int turns = 3;
   const double share = seconds / turns;
   const auto measure = [&](Resource of, const auto& limit) {

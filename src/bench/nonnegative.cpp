@@ -11,8 +11,8 @@ namespace {
 /// with w the weights of `fit`, s = scale and G the matrix of the normal equations without the second sum.
 std::vector<double> with_scales(const Fit& fit, const std::vector<double>& scale, const std::vector<double>& usual,
                                 double pull) {
-  // Solves G x = h with G = A^T A, h = A^T y for scaled rows by coordinate descent: each coefficient in turn is set to
-  // its optimum for fixed others, until none changes.
+  // Solves the normal equations of the scaled rows and the penalty by coordinate descent: each coefficient in turn is
+  // set to its optimum, at least 0, for fixed others, until the changes are negligible.
   const std::size_t n = usual.size();
   std::vector<double> g(n * n, 0.0), h(n, 0.0);
   for (std::size_t r = 0; r < fit.measured.size(); ++r) {
@@ -49,7 +49,7 @@ std::vector<double> with_scales(const Fit& fit, const std::vector<double>& scale
 
 std::vector<double> nonnegative_fit(const Fit& fit, const std::vector<double>& usual, double pull) {
   // Iteratively reweighted least squares: row r is divided by y_r in the first round, and by sqrt(y_r f_r) in later
-  // rounds, with f_r for the previous x.
+  // rounds, with f_r for the previous x, clipped to y_r / 10..10 y_r.
   std::vector<double> scale = fit.measured, x;
   constexpr int turns = 12;
   for (int turn = 0; turn < turns; ++turn) {

@@ -29,7 +29,7 @@ std::optional<std::uint64_t> read_number(const std::string& path) {
   return std::strtoull(word->c_str(), nullptr, 10);
 }
 
-/// Returns the directories of zones, ordered by name: intel-rapl before intel-rapl-mmio.
+/// Returns the names of the zones' directories in order, those of intel-rapl before those of intel-rapl-mmio.
 std::vector<std::string> zones_below(const std::string& root) {
   std::vector<std::string> zones;
   std::error_code error;

@@ -19,8 +19,8 @@ std::vector<KernelCase> row_cases(const ModelSizes& model) {
   const std::string size = fmt::format("{} x {}", rows, D);
   KernelCases cases;
   cases.add("softmax backward", name + " head", fmt::format("{} x {}", map_rows, N), {}, [=](Operands& o) {
-    // With p = 1 / N everywhere and the scale N, the kernel subtracts only the mean of each row of dp, so every call
-    // can reuse dp.
+    // With p = 1 / N everywhere and the scale N, the kernel only subtracts each row's mean from dp, so every call can
+    // reuse dp.
     const float* const equal = o.filled(map_rows * stride, 1.0F / static_cast<float>(N));
     const Matrix<const float> p(equal, map_rows, N, stride);
     const kernels::ScoreRows rule{static_cast<double>(N)};

@@ -115,7 +115,8 @@ Machine machine_of(const std::vector<Limit>& limits, int threads, std::string cp
   machine.threads = threads;
   machine.l2_bytes = cache_bytes(Resource::l2_cache);
   machine.l3_bytes = cache_bytes(Resource::l3_cache);
-  // Limits measured with all threads replace the limits of one thread; if a resource has several, the fastest is used.
+  // Rates per thread: limits measured with all threads replace the limits of one thread; if a resource has several, the
+  // fastest is used.
   for (const int of : {1, threads}) {
     decltype(machine.rate) fastest{};
     for (const Limit& limit : limits) {

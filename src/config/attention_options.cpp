@@ -20,8 +20,8 @@ std::optional<std::string> text_of_scalar(const toml::node& node) {
   return {};
 }
 
-/// Returns an option's value or, in a staged model, its list of values, one for each stage. `full_key` includes the
-/// table.
+/// Returns an option's value or, if a staged model has a list with a value for each stage, the list. `full_key`
+/// includes the table.
 OptionValue option_value(const Source& source, const std::string& full_key, const toml::key& key,
                          const toml::node& node, const ModelConfig& model) {
   OptionValue option{"", source.at(key)};

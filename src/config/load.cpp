@@ -56,7 +56,8 @@ std::vector<std::string> keys_of(const ModelConfig& model) {
   return keys;
 }
 
-// Returns the end of an error about an unknown key of any table; suggests another table that has the key.
+// Returns the end of an error about an unknown key of a table or, if `table` is empty, of the file. Suggests the table
+// that has the key, otherwise a similar key or all keys.
 std::string key_suggestion(const Experiment& experiment, std::string_view table, std::string_view unknown) {
   std::string elsewhere;
   std::vector<std::string> names, own;
@@ -118,8 +119,8 @@ class Loader {
   // Applies the documents to the experiment.
   void apply();
 
-  // Throws Error for options of a mechanism that no block has. Options that a base sets for its own mechanism are
-  // dropped instead if the file selects another mechanism.
+  // Throws Error for options of a mechanism that no block has. Options are dropped instead if the model had their
+  // mechanism until a later document selected another one, or if their document may hold unused options.
   void drop_unused();
 
   // Throws Error for missing keys without a default, and for keys that do not apply. In a run's recorded file, keys of
@@ -138,7 +139,7 @@ class Loader {
   std::vector<Document> documents_;
 };
 
-// Describes a node of the wrong type; for a list with a wrong item, "found a string for stage 1".
+// Describes a node of the wrong type; for a list with a wrong item, "a string for stage 1" or "a string as item 1".
 template <class T>
 std::string found_in(const toml::node& node, const T&, const ModelConfig&) {
   return found(node);
@@ -158,7 +159,8 @@ std::string found_in(const toml::node& node, const std::vector<T>&, const ModelC
 
 template <class Config>
 void Loader::apply_table(const Source& source, std::string_view table, Config& config, const toml::table& values) {
-  const std::string family = experiment.model.family;  // determines the valid keys; the last document's family counts
+  // Determines the valid keys (see apply_family()), so it is restored after each key.
+  const std::string family = experiment.model.family;
   for (const auto& [name, node] : values) {
     const toml::key& key = name;
     const toml::node& value = node;

@@ -17,7 +17,7 @@ namespace {
 
 const Source from_sets{"--set", false};
 
-/// Keys of a sweep that are not keys of an experiment.
+/// Top-level keys of a sweep; its other keys are tables of settings for all experiments.
 const std::vector<std::string> own_keys{"base", "seeds", "arm_files", "arms", "grid"};
 
 /// Returns the keys of a table in file order.
@@ -228,7 +228,7 @@ class SweepReader {
     for (Index seed = 1; seed <= count; ++seed) seeds_.push_back(seed);
   }
 
-  /// Advances to the next combination, the last list fastest; returns false after the last.
+  /// Advances to the next combination, changing the last list fastest; returns false after the last combination.
   bool advance(std::vector<std::size_t>& place) const {
     for (std::size_t i = place.size(); i-- > 0;) {
       if (++place[i] < axes_[i].values->size()) return true;

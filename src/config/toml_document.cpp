@@ -70,7 +70,7 @@ unsigned char byte_of(std::string_view text, std::size_t at) {
 }
 
 /// Returns the text with the characters from U+0080 to U+FFFF moved up by 2^20. Invalid UTF-8, which toml++ reports,
-/// and a byte-order mark are unchanged.
+/// and a leading byte-order mark are unchanged. Throws NoToml for characters from U+100000 on.
 std::string moved_away(std::string_view text) {
   std::string moved;
   std::size_t at = 0;

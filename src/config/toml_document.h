@@ -8,7 +8,7 @@
 
 namespace heed {
 
-/// Parse error of a TOML text: ":12" or empty, and the reason.
+/// Parse error of a TOML text: the line, such as ":12", empty if unknown; and the reason.
 struct NoToml {
   std::string line, reason;
 };

@@ -28,7 +28,7 @@ inline const char* found(const toml::node& node) {
 }
 
 /// Assigns the node's value to the member and returns true if the types match. An integer also matches a floating-point
-/// member, and a single value matches a list if the rule allows it.
+/// member; if the rule allows it, a boolean matches a string, and a single value matches a list.
 inline bool assign(const toml::node& node, std::string& member) {
   if (const auto* value = node.as_string()) member = value->get();
   return node.is_string();

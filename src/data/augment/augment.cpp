@@ -80,7 +80,8 @@ template <class T>
 void erase(View<T> image, double probability, const RandomStream& stream) {
   const Index channels = image.shape()[0], height = image.shape()[1], width = image.shape()[2];
   if (stream.uniform(0) >= probability) return;
-  // Rejection sampling of a rectangle inside the image, as in the paper; ten tries suffice in practice.
+  // Rejection sampling of a rectangle inside the image, as in the paper, but with at most ten tries, which suffice in
+  // practice.
   constexpr Index tries = 10;
   for (Index k = 1; k <= 4 * tries; k += 4) {
     const double area = stream.uniform(k, 0.02, 0.33) * static_cast<double>(height * width);

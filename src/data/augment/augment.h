@@ -33,8 +33,8 @@ void crop(Image& image, Index padding, Index top, Index left);
 /// Mirrors an image left to right.
 void flip(Image& image);
 
-/// An operation of RandAugment. `strength` is from 0 (the image hardly changes) to 1; `sign`, 1 or -1, is the direction
-/// of operations that have two directions.
+/// An operation of RandAugment. `strength` is from 0 (the image hardly changes) to 1; autocontrast and equalize ignore
+/// it. `sign`, 1 or -1, is the direction of operations that have two directions.
 struct AugmentOperation {
   const char* name;
   void (*apply)(Image& image, double strength, double sign);
@@ -54,7 +54,7 @@ void augment(Image& image, const Augmentations& which, const DataConfig& config,
 template <class T>
 void erase(View<T> image, double probability, const RandomStream& stream);
 
-/// Mixing of a batch's images: image i is mixed with image size-1-i.
+/// Mixing of a batch's images: of B images, image i is mixed with image B-1-i.
 struct Mix {
   double keep = 1;   ///< weight of an image's own target
   bool cut = false;  ///< cutmix: `box` comes from the partner; otherwise mixup: pixels are blended with weight `keep`

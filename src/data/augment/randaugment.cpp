@@ -1,6 +1,6 @@
-// RandAugment's list of operations (Cubuk et al., 2019, arXiv:1909.13719v2). Strengths grow with the magnitude for
-// every operation, as in timm's "increasing" variants, with which DeiT is trained. In contrast to timm's, the geometric
-// operations here fill with black and interpolate bilinearly.
+// RandAugment's list of operations (Cubuk et al., 2019, arXiv:1909.13719v2). The strength of every operation that has
+// one grows with the magnitude, as in timm's "increasing" variants, with which DeiT is trained. In contrast to timm's,
+// the geometric operations here fill with black and interpolate bilinearly.
 #include "heed/base/math.h"
 
 #include "augment.h"

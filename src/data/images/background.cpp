@@ -7,8 +7,8 @@ namespace heed {
 
 namespace {
 
-/// Returns the median of `levels` if at least four fifths of `count` items are near it. `levels` has no entry for
-/// items without a level.
+/// Returns the median of `levels` if at least four fifths of `count` items have a level near it. `levels` has no entry
+/// for items without a level.
 std::optional<int> agreed_level(std::vector<int> levels, Index count) {
   constexpr int near = 32;
   if (levels.empty()) return std::nullopt;

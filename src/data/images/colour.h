@@ -52,8 +52,8 @@ void turn_hue(Image& image, double turn);
 /// Maps x to 255 - x if it is at least `threshold`.
 void solarise(Image& image, double threshold = 128);
 
-/// Convolves each channel with exp(-d^2 / (2 sigma^2)) along rows and columns, up to three sigma; the weights are
-/// divided by their sum, and the outermost pixel is repeated beyond an edge.
+/// Convolves each channel with exp(-d^2 / (2 sigma^2)) along rows and columns, for distances d up to 3 sigma, rounded
+/// up; the weights are divided by their sum, and the outermost pixel is repeated beyond an edge.
 void blur(Image& image, double sigma);
 
 }  // namespace heed

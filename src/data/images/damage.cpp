@@ -29,7 +29,7 @@ std::string png_damage(Bytes bytes) {
   return {};
 }
 
-/// Rows are padded to four bytes; the padding of the last row may be missing.
+/// Rows are padded to a multiple of four bytes; the padding of the last row may be missing.
 std::string bmp_damage(Bytes bytes, const ImageSize& size) {
   const std::size_t header = number_at(bytes, 14, 4, true), bits = number_at(bytes, header == 12 ? 24 : 28, 2, true);
   const std::size_t row_bits = static_cast<std::size_t>(size.width) * bits;

@@ -31,7 +31,7 @@ struct Inconsistent {};
 #define STBI_ONLY_PNG
 #define STBI_ONLY_BMP
 #define STBI_ONLY_GIF
-#define STBI_NO_ZLIB               // zlib replaces it, below
+#define STBI_NO_ZLIB               // replaced by zlib, below
 #define STBI_MAX_DIMENSIONS 16384  // max_image_side
 #define STBI_ASSERT(condition) ((condition) ? void() : throw Inconsistent())
 // Zeroed, because the decoder of a damaged JPEG can read tables that the file never defined.
@@ -120,7 +120,7 @@ Index max_scanned_pixels(Index bytes) { return (Index{1} << 29) + 256 * bytes; }
 /// Returns true for Xcode's variant of PNG, in which stb_image would swap red and blue.
 bool is_cgbi(const std::vector<std::uint8_t>& bytes) { return data::begins_with(bytes, 12, "CgBI"); }
 
-/// Parses the size in a header; channels are 0 if `bytes` do not begin with a complete header.
+/// Parses the size in a header; channels are 0 if `bytes` do not begin with a complete header of a supported image.
 ImageSize parse_size(const std::vector<std::uint8_t>& bytes) {
   int width = 0, height = 0, components = 0;
   const data::JpegDemands demands = data::jpeg_demands(bytes);

@@ -11,7 +11,7 @@ constexpr int huffman_tables = 0xc4, adobe = 0xee;
 /// Returns true for markers of frames that are decoded: baseline, extended, progressive.
 bool is_frame(int marker) { return marker >= 0xc0 && marker <= 0xc2; }
 
-/// Returns true for markers without a segment, and for the 0 that follows 0xff in image data.
+/// Returns true for markers without a segment except jpeg_end, and for the 0 that follows 0xff in image data.
 bool is_bare(int marker) { return marker <= 0x01 || (marker >= 0xd0 && marker <= jpeg_start); }
 
 }  // namespace

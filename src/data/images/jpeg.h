@@ -27,7 +27,7 @@ struct JpegDemands {
   Index scans = 0;                 ///< passes over the image
 };
 
-/// Returns the decoder cost of a JPEG file, or of the given beginning of one; zeros for other files.
+/// Returns the decoder cost of a JPEG file, or of the given beginning of one; default values for other files.
 JpegDemands jpeg_demands(const std::vector<std::uint8_t>& bytes);
 
 }  // namespace heed::data

@@ -22,7 +22,7 @@ double weight_of(Filter filter, double distance) {
   return filter == Filter::linear ? std::max(0.0, 1 - std::abs(distance)) : kernels::cubic_weight(distance, a);
 }
 
-/// Returns the taps of each output pixel; pixel i is centred at (i + 1/2) scale in the input.
+/// Returns the taps of each output pixel; pixel i is centred at (i + 1/2) from / to in the input.
 std::vector<Taps> taps_of(Index from, Index to, Filter filter) {
   const double scale = static_cast<double>(from) / static_cast<double>(to), unit = std::max(scale, 1.0);
   const double reach = unit * (filter == Filter::linear ? 1 : 2);

@@ -13,7 +13,8 @@
 
 namespace heed::data {
 
-/// Returns the memory limit in bytes for one file (one split of CIFAR): 512 MiB, or $HEED_READ_LIMIT.
+/// Returns the memory limit in bytes for one file or, with CIFAR, for all files of a split: 512 MiB, or
+/// $HEED_READ_LIMIT.
 Index read_limit();
 
 /// End of an error message about read_limit().
@@ -23,7 +24,7 @@ inline constexpr const char* raising_read_limit = "HEED_READ_LIMIT in the enviro
 Index file_length(const std::filesystem::path& path);
 
 /// Reads a regular file. Throws Error if it has more than `limit` bytes: read_limit() or, for a set in several files,
-/// what remains of it.
+/// read_limit() minus the bytes already read.
 std::vector<std::uint8_t> read_file(const std::filesystem::path& path, Index limit);
 
 /// Reads the first `count` bytes of a regular file, or all if it has fewer.
@@ -38,8 +39,9 @@ std::string ending_of(const std::filesystem::path& path);
 /// Returns the text in a file's bytes, without a byte order mark. For UTF-16, throws Error that says how to convert it.
 std::string_view text_of(std::span<const std::uint8_t> bytes, const std::string& path);
 
-/// Calls f(i) for each i in [0, count) on up to `workers` threads. After all have ended, rethrows the exception of the
-/// lowest i, so that the message does not depend on the threads.
+/// Calls f(i) for each i in [0, count) on up to `workers` threads. If calls throw, rethrows the exception of the lowest
+/// i after all threads have ended, so that the message does not depend on the threads. A single thread stops at the
+/// first exception.
 void for_each_image(int workers, Index count, const std::function<void(Index)>& f);
 
 }  // namespace heed::data

@@ -124,7 +124,8 @@ struct Place {
                                                       : "."),
         prefix(directory == path ? "" : path.filename().string() + "-") {}
 
-  /// Returns the prefix of the only set among the files. Throws Error if there are several.
+  /// Returns `prefix`, if given; otherwise an empty prefix if a file has none, or else the prefix of the only set among
+  /// the files. Throws Error if there are several sets.
   std::string choose(const FilesByPrefix& found) const {
     if (!prefix.empty() || found.empty() || found.contains("")) return prefix;
     require(found.size() == 1, "{}: contains several sets; choose one, for example data.path={}", directory.string(),
@@ -195,7 +196,7 @@ std::unique_ptr<Dataset> open_idx(const Directory& directory, Split split, const
   require(labels.sizes[0] == images.sizes[0], "{}: expected {} labels, one per image of {}, found {}",
           labels_path.string(), images.sizes[0], images_path.filename().string(), labels.sizes[0]);
   std::vector<std::string> classes = mnist_class_names(data.name);
-  int first = 0;  // label
+  int first = 0;  // lowest label
   if (prefix.starts_with("emnist-")) {
     transpose(images);
     const std::map<int, std::string> names = mapping_of(images_path.parent_path() / (prefix + "mapping.txt"));

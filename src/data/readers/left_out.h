@@ -21,7 +21,8 @@ class LeftOut {
   /// counts as a file.
   void add_below(const std::string& reason, const std::filesystem::path& top, const std::string& path);
 
-  /// Warns, e.g., "DIR: 3 files are not read: 2 .webp (cat/a.webp, cat/b.webp), 1 hidden (cat/.x)"; names at most 5.
+  /// Warns, e.g., "DIR: 3 files are not read: 2 .webp (cat/a.webp, cat/b.webp), 1 hidden (cat/.x)"; names at most 5
+  /// files for each reason.
   void warn_of(const std::filesystem::path& where);
 
  private:

@@ -10,8 +10,8 @@
 
 namespace heed::data {
 
-/// Returns true for names of hidden files and of files written by operating systems: .DS_Store, ._x, Thumbs.db,
-/// desktop.ini, __MACOSX, lost+found.
+/// Returns true for names of hidden files and of files written by operating systems, such as .DS_Store, ._x, Thumbs.db,
+/// desktop.ini, __MACOSX and lost+found.
 bool is_hidden(const std::string& name);
 
 /// Returns the sorted names of the entries of a directory.
@@ -24,10 +24,12 @@ bool leads_to_directory(const std::filesystem::path& path);
 /// Returns the sorted names of the visible directories in a directory.
 std::vector<std::string> directories_in(const std::filesystem::path& directory);
 
-/// Throws Error if an entry is a broken link: its target may be a class or a split on a disk that is not mounted.
+/// Throws Error if an entry that is not hidden is a broken link: its target may be a class or a split on a disk that is
+/// not mounted.
 void require_no_broken_links(const std::filesystem::path& directory);
 
-/// Returns the directory of a split in a tree, by any of its usual names; none if there is none.
+/// Returns the directory of a split in a tree, by any of its usual names; none if there is none. Throws Error if there
+/// are several.
 std::optional<std::filesystem::path> part_in(const std::filesystem::path& root, Split split);
 
 /// Returns true if the tree has a directory for this split.

@@ -154,8 +154,8 @@ bool has_examples(const fs::path& directory, const TreeKind& kind) {
   return std::ranges::any_of(names_in(directory), kind.wanted);
 }
 
-/// If a class directory itself contains a tree, throws Error naming the directory to pass instead; if it contains split
-/// directories, throws Error with the expected layout.
+/// Throws Error if a class directory contains a tree or split directories, or if the only class contains at least two
+/// directories but no examples, so that these directories are probably the classes.
 void require_no_tree_below(const fs::path& part, const std::vector<std::string>& classes, const TreeKind& kind) {
   for (const std::string& name : classes) {
     const fs::path directory = part / name;

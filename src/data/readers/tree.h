@@ -16,7 +16,7 @@ struct TreeKind {
   const char* example;                     ///< noun in messages
   const char* endings;                     ///< endings of the file names
   const char* remedy;                      ///< advice about files with the endings `convertible`; may be empty
-  bool common_classes;                     ///< true: classes of only one split are ignored; false: they are an error
+  bool common_classes;                     ///< true: classes missing in training or test are ignored; false: an error
   std::vector<std::string> convertible{};  ///< endings to which `remedy` applies
 };
 
@@ -47,8 +47,8 @@ const TreeKind& image_kind();
 /// from it only in the Unicode form of accented letters; otherwise empty.
 std::string unicode_form_note(const std::string& name, const std::vector<std::string>& known);
 
-/// Returns the index in `known`, the classes of a run, of each class `found` in the data. Throws Error that lists both
-/// unless `known` contains all found classes. `where` names the data.
+/// Returns the index in `known`, the classes of a run, of each class `found` in the data. Throws Error unless `known`
+/// contains each found class exactly once. `where` names the data.
 std::vector<int> labels_among(const std::vector<std::string>& known, const std::vector<std::string>& found,
                               const std::string& where);
 

@@ -35,7 +35,8 @@ class Drawing {
   Drawing(const ListOpsSetting& setting, const RandomStream& random, std::vector<int>& tokens)
       : setting_(setting), random_(random), tokens_(tokens) {}
 
-  /// Draws a node with its subtree and returns its value; nothing if the expression exceeds the maximum length.
+  /// Draws a node with its subtree and returns its value; nothing if the expression would have setting.max tokens or
+  /// more.
   std::optional<int> node(Index level) {
     if (level >= setting_.depth || below(4) > 0) return push(static_cast<int>(below(10)));
     const Index count = 2 + below(setting_.args - 1);
@@ -123,7 +124,7 @@ class Expressions {
 
   const ListOpsSetting& setting_;
   RandomStream random_;
-  /// Drawings per block, which fits into 256 MB even if all have the maximum length.
+  /// Drawings per block: up to a maximum length of 2^22, their tokens fit into 256 MiB.
   Index block_ = std::clamp((Index{1} << 26) / setting_.max, Index{16}, Index{1} << 16);
   std::vector<ListOps> drawn_ = std::vector<ListOps>(block_);
   Index at_ = block_, first_ = 0, failures_ = 0;
