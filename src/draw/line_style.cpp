@@ -35,7 +35,8 @@ std::vector<LineStyle> line_styles(const std::vector<std::string>& names) {
   std::vector<LineStyle> styles(names.size());
   bool used[colours][patterns]{};
   int lines[colours]{};  // number of lines of each colour
-  // Takes a style, or the next free one: first of its colour, then of the following colours.
+  // Assigns a name the style or, if that is used, the next free one: first of its colour, then of the following
+  // colours.
   const auto take = [&](std::size_t name, LineStyle style) {
     for (std::size_t i = 1; i <= colours * patterns && used[style.colour][style.dashes]; ++i) {
       style.dashes = (style.dashes + 1) % patterns;

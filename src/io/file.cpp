@@ -27,8 +27,8 @@ void sync_directory(const std::string& path) {
   if (directory >= 0) ::fsync(directory);
 }
 
-// Opens an unnamed file in the directory of `path`; the file vanishes if this process is killed. Returns -1 if
-// unsupported. The file gets its name through /proc.
+// Opens an unnamed file in the directory of `path`; the file vanishes if this process is killed. Returns -1 on failure,
+// for example if the file system does not support unnamed files. commit() names the file through /proc.
 int open_nameless(const std::string& path, mode_t mode) {
 #ifdef O_TMPFILE
   const std::string parent = std::filesystem::path(path).parent_path();
@@ -38,7 +38,7 @@ int open_nameless(const std::string& path, mode_t mode) {
   return -1;
 }
 
-// Returns the name of a temporary file of `path`, NAME.PID.part or, for an attempt after the first, NAME.PID-1.part.
+// Returns the name of a temporary file of `path`: NAME.PID.part or, for attempt N > 0, NAME.PID-N.part.
 std::string temporary_name(const std::string& path, int attempt = 0) {
   return fmt::format("{}.{}{}.part", path, ::getpid(), attempt > 0 ? fmt::format("-{}", attempt) : "");
 }
@@ -136,7 +136,7 @@ void InputFile::read(std::uint64_t offset, void* bytes, std::size_t count) const
   }
 }
 
-// For a symbolic link, the target file is replaced, not the link. Devices and pipes cannot be replaced: a rename over
+// For a symbolic link, the target file is replaced, not the link. Devices and pipes are refused: a rename over
 // /dev/null would put a file in its place.
 AtomicFile::AtomicFile(const std::string& path) : path_(path) {
   std::error_code ignored;

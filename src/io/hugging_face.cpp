@@ -62,10 +62,11 @@ class Conversion {
  public:
   explicit Conversion(const SafetensorsFile& file) : file_(file), converter_(file), wide_classifier_(reads_both()) {}
 
-  /// Returns the omitted names.
+  /// Converts the file and returns the names of the omitted tensors.
   std::vector<std::string> run(const std::string& out, const BeforeWriting& before) {
     for (const std::string& name : file_.names()) add(name);
-    if (!has("embeddings.distillation_token")) converter_.fold_class_position();  // else the position is kept
+    // With a distillation token, the position of the class token remains in the position embedding.
+    if (!has("embeddings.distillation_token")) converter_.fold_class_position();
     converter_.write(out, before);
     return left_out_;
   }
@@ -90,7 +91,7 @@ class Conversion {
     require(renaming != nullptr, "{}: tensor '{}' is not one of Hugging Face's ViT, DeiT or DINOv2", file_.path(),
             name);
     std::string ours = before + renaming->ours + std::string(rest.substr(std::string_view(renaming->theirs).size()));
-    // A distillation token without a separate classifier is a register.
+    // If the model has a classifier, but none for the distillation token, this token is a register.
     if (ours == "dist_token" && has("classifier.weight") && !has("distillation_classifier.weight")) ours = "reg_token";
     converter_.add_rows(ours, renaming->place, renaming->of, name);
   }

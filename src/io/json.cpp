@@ -21,7 +21,7 @@ constexpr std::size_t deepest = 100, most_values = 10'000'000;
 }  // namespace
 
 struct Json::Text {
-  /// Returns `json` as the library's type. `key` is the nearest enclosing one, for errors.
+  /// Returns `json` as the library's type. `key` is the nearest enclosing key, for errors.
   static Library to_library(const Json& json, std::string_view key) {
     return std::visit([=](const auto& value) { return converted(value, key); }, json.value_);
   }

@@ -123,7 +123,7 @@ Match match_tensor(const SafetensorsFile& file, const ParameterSpec& spec, const
   return match;
 }
 
-/// Throws Error if a pattern matches no tensor of the file or of the model.
+/// Throws Error if a pattern of train.init_skip matches neither a tensor of the file nor one of the model.
 void require_patterns_match(const SafetensorsFile& file, const ParameterList& list, const MatchingRules& rules) {
   std::vector<std::string> names = file.names();
   for (const ParameterSpec& spec : list) names.push_back(spec.name);

@@ -37,7 +37,7 @@ std::vector<std::string> mechanism_classes(const std::string& header, const std:
 void require_whole(const std::string& file, const std::string& name) {
   const InputFile object(file);
   ElfW(Ehdr) header{};
-  if (object.size() < sizeof header) return;  // dlopen reports this and all faults below, except truncated segments
+  if (object.size() < sizeof header) return;  // dlopen reports this and all other faults except truncation
   object.read(0, &header, sizeof header);
   ElfW(Phdr) part{};
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phentsize != sizeof part) return;

@@ -37,8 +37,9 @@ const DTypeRow& row(DType dtype) {
 // ---- Header ----
 
 // Parses the header's JSON and passes on each member separately, without a tree of all members. Throws Error for
-// repeated keys within a member (the receiver checks the header's own keys) and for members deeper or larger than a
-// tensor's. Here and below, error texts are formatted only when needed: there may be most_tensors tensors.
+// repeated keys within a member (the receiver checks the header's own keys), for members nested deeper than a tensor's,
+// and for lists or objects of more than most_items items. Here and below, error texts are formatted only when needed:
+// there may be most_tensors tensors.
 class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
   /// Receives a member; returns false if its name is repeated.
@@ -160,8 +161,8 @@ DType parse_dtype(const Where& where, const nlohmann::json& value) {
   return found->dtype;
 }
 
-// Parses a shape; `bytes` becomes the size of its elements. Even if one size is 0, the product of the others must not
-// overflow, because Shape multiplies them in order.
+// Parses a shape and sets `bytes` to the total size of its elements. Even if one size is 0, the product of the others
+// must not overflow, because Shape multiplies them in order.
 Shape parse_shape(const Where& where, const nlohmann::json& value, std::size_t number, std::uint64_t& bytes) {
   where.require(value.is_array(), "shape must be a list, found {}", value.type_name());
   where.require(value.size() <= std::size_t(Shape::max_rank), "shape has {} axes; at most {} are supported",
@@ -194,7 +195,8 @@ Extent parse_extent(const Where& where, const nlohmann::json& value) {
   return {value[0].get<std::uint64_t>(), value[1].get<std::uint64_t>(), where.name};
 }
 
-// Parses one tensor of the header; its offset is relative to the beginning of the file.
+// Parses one tensor of the header. The offset in TensorInfo is relative to the beginning of the file, those in Extent
+// to the beginning of the data.
 std::pair<TensorInfo, Extent> parse_tensor(const Where& where, const nlohmann::json& value, std::uint64_t data,
                                            std::uint64_t length) {
   where.require(value.is_object(), "expected an object, found {}", value.type_name());

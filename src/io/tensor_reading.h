@@ -7,19 +7,19 @@
 namespace heed {
 
 /// Reads a tensor. Throws Error unless its elements are finite and, for variances, not negative. A buffer may also be
-/// stored as integers (for example, indices of landmarks).
+/// stored as I64 (for example, indices of landmarks).
 template <class T>
 Tensor<T> read_numbers(const SafetensorsFile& file, const ParameterSpec& spec);
 
 /// Returns the rows of a file's position embedding of shape `found` if its grid differs from the grid of the model's
-/// embedding, `wanted`; otherwise the height is 0. The file's rows are `from` if their number is right, or else form a
-/// square grid. Shapes that are equal have different grids only if `from` says so. The height is also 0 if `found` is
-/// not a position embedding of this width.
+/// embedding, `wanted`; otherwise the height is 0. The file's rows are `from` if that has the right numbers of rows
+/// before and in the grid, or else form a square grid. Shapes that are equal have different grids only if `from` says
+/// so. The height is also 0 if `found` is not a position embedding of this width or has no such grid.
 PositionRows other_positions(const Shape& found, const ParameterSpec& wanted, const PositionRows& from);
 
-/// Returns the position embedding, with these rows, interpolated to the grid of `wanted`; rows before the grid are
-/// unchanged. Interpolation is bicubic for a whole model, as in timm, and bilinear for a stage, as in SOFT's code. With
-/// `antialias`, the bicubic weights equal those of PyTorch's interpolate with antialiasing.
+/// Returns the position embedding `positions`, whose rows are `from`, interpolated to the grid of `wanted`; rows before
+/// the grid are unchanged. Interpolation is bicubic for a whole model, as in timm, and bilinear for a stage, as in
+/// SOFT's code. With `antialias`, the bicubic weights equal those of PyTorch's interpolate with antialiasing.
 template <class T>
 Tensor<T> interpolated(const ParameterSpec& wanted, const Tensor<T>& positions, const PositionRows& from,
                        bool antialias);
@@ -28,7 +28,7 @@ Tensor<T> interpolated(const ParameterSpec& wanted, const Tensor<T>& positions, 
 /// running statistics (*.num_batches_tracked), and tensors of pretraining: DINO's projection head, mask_token.
 bool is_no_weight(const std::string& name);
 
-/// Throws Error, with the remedy, if all names of a file have a wrapper's prefix.
+/// Throws Error, with the remedy, if all names of a file except a classifier's have a wrapper's prefix.
 void require_no_wrapper(const SafetensorsFile& file);
 
 }  // namespace heed

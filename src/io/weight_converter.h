@@ -53,7 +53,8 @@ class WeightConverter {
     }
   }
 
-  /// Adds the class token's position to the class token if there are registers, which have no position, as in DINOv2.
+  /// If there are registers, which have no position, as in DINOv2: adds the class token's position to the class token,
+  /// and removes it from the position embedding.
   void fold_class_position() {
     if (!find("reg_token", 0) || !find("cls_token", 0) || !find("pos_embed", 0)) return;
     Tensor<T>&cls = find("cls_token", 0)->values, &positions = find("pos_embed", 0)->values;
@@ -103,7 +104,7 @@ class WeightConverter {
     known_[{kept.name, kept.place}] = &kept;
   }
 
-  /// Returns the added rows of a tensor; null if there are none.
+  /// Returns slice `place` of a tensor; null if it has not been added.
   Rows<T>* find(const std::string& name, int place) const {
     const auto found = known_.find({name, place});
     return found != known_.end() ? found->second : nullptr;

@@ -25,7 +25,7 @@ TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters
   const ParameterList& list = parameters.list();
   std::vector<std::string> missing;
   TakenWeights taken;
-  std::vector<std::pair<ParameterId, PositionRows>> present;  // with the file's grid if it is to be interpolated
+  std::vector<std::pair<ParameterId, PositionRows>> present;  // tensors to load, with the file's grid if interpolated
   for (ParameterId id = 0; id < list.size(); ++id) {
     if (list[id].prepared || list[id].training_only) continue;
     const std::string& name = list[id].name;

@@ -18,7 +18,7 @@ Index images_of(Index elements, const ImageSize& size, Index most) {
   return std::clamp<Index>(elements / size.elements(), 1, most);
 }
 
-/// Calls f(first, batch) for batches of images in their order. The loader holds three batches, so their size is
+/// Calls f(first, batch) for batches of images in their order. The loader holds three batches, so the batch size is
 /// limited.
 template <class T, class F>
 std::vector<int> for_batches(const ImageSelection& selection, const F& f) {

@@ -17,7 +17,7 @@ void check_tensors(NonFinite<T>& found, const char* what, const ParameterList& l
     if (wanted(list[id])) found.check(tensors[id], [&] { return what + list[id].name; });
 }
 
-/// Checks the gradients of all tensors.
+/// Checks the gradients of all trainable tensors.
 template <class T>
 void check_gradients(NonFinite<T>& found, const Gradients<T>& gradients) {
   check_tensors(found, "the gradient with respect to ", gradients.list(), gradients,

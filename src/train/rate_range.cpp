@@ -82,7 +82,7 @@ std::optional<RateAdvice> advice(const std::vector<RatePoint>& points) {
   if (points.empty()) return std::nullopt;
   const auto lower = [](const RatePoint& a, const RatePoint& b) { return a.smoothed < b.smoothed; };
   const auto least = std::min_element(points.begin(), points.end(), lower);
-  // Over a few steps the slope reflects the batches, not the rate.
+  // The slope is measured over a tenth of the points: over a few steps, it would reflect the batches, not the rate.
   const std::size_t span = std::max<std::size_t>(points.size() / 10, 1);
   if (!falls(points, least - points.begin(), span)) return std::nullopt;
   std::optional<RateAdvice> found;

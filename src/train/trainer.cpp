@@ -252,8 +252,8 @@ class Run {
             images > 0 ? images / std::max(seconds_since(epoch_start_), 1e-9) : -1};
   }
 
-  /// Returns the rates of a step. Steps before the resumption use the schedule for the number of epochs planned at that
-  /// time.
+  /// Returns the rates of a step. Steps before the resumption use the schedule for the number of epochs planned before
+  /// it.
   Rates rates_at(Index step) const {
     const Index per_epoch = train_->batches();
     const Index epochs = step < files_.first_step() ? files_.epochs_before() : x_.train.epochs;

@@ -72,7 +72,7 @@ double least_of_groups(const std::string& root, const std::string& controller,
   double least = std::min(limit(mount), limit(mount + "/" + controller));
   std::ifstream own(root + "/proc/self/cgroup");
   for (std::string line; std::getline(own, line);) {
-    // ID:CONTROLLERS:GROUP. Version 2 has no controllers.
+    // A line is ID:CONTROLLERS:GROUP; in version 2, CONTROLLERS is empty.
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);
     if (second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);

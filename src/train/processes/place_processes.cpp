@@ -20,7 +20,7 @@ Cores part_of_cores(int place, int processes, int cores) {
 
 Place place_processes(Ranks& ranks, int threads) {
   if (launched() == 0) return {};
-  // mpirun may have bound each process to one core; the processes then divide the cores of mpirun, their parent.
+  // mpirun may have bound each process to one core, so its processes divide the cores of mpirun, their parent.
   const bool bound = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
   cpu_set_t cores;
   sched_getaffinity(bound ? getppid() : 0, sizeof cores, &cores);

@@ -60,8 +60,8 @@ class Neighbours {
         others_.push_back({i, ids[i], static_cast<int>(syscall(SYS_pidfd_open, std::stoi(ids[i]), 0))});
   }
 
-  /// Ends this process if another one has died. The lowest living rank reports the death in one line, unless several
-  /// processes have died: one of them has then reported the first death.
+  /// Ends this process if another one on this host has died. The lowest living rank on this host reports the death in
+  /// one line, unless several processes have died: one of them has then reported the first death.
   void require_alive() const {
     const auto dead = [](const Other& other) {
       pollfd file{other.file, POLLIN, 0};

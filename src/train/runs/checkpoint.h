@@ -16,7 +16,7 @@ namespace heed {
 struct RunProgress {
   Index epoch = 0;                ///< completed epochs
   Index step = 0;                 ///< steps, including skipped ones
-  Index batch = 0;                ///< batches of the current epoch
+  Index batch = 0;                ///< completed batches of the current epoch, including skipped ones
   Index skipped = 0;              ///< skipped batches of the current epoch (train.on_nonfinite)
   double loss = 0;                ///< sum of the mean losses of the batches not skipped
   double correct = 0, terms = 0;  ///< numbers of correct terms, and of all terms, in the batches not skipped

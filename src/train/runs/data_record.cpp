@@ -88,8 +88,8 @@ std::map<std::string, std::string> learned_files(const DataRecord& record) {
 }
 
 /// Returns the text of copied_test_files(): the test files of `tested` that are copies of training or validation files
-/// of `trained`. `others` has the names of these files by checksum. Files of `trained` that are missing or have changed
-/// since the run was recorded are compared by their recorded checksums alone.
+/// of `trained`. `others` has the names of the latter files by checksum. Files of `trained` that are missing or have
+/// changed since the run was recorded are compared by their recorded checksums alone.
 std::string copies_text(const DataRecord& tested, const DataRecord& trained,
                         const std::map<std::string, std::string>& others) {
   const std::set<std::string> test(tested.recorded.test.begin(), tested.recorded.test.end());
@@ -161,7 +161,7 @@ std::optional<DataRecord> read_data_record(const RunPaths& paths) {
     for (const Json& name : json.at("validation").items()) record.recorded.validation.push_back(name.text());
     if (json.contains("validation_removed"))
       record.recorded.validation_removed = json.at("validation_removed").integer();
-    if (json.contains("test"))  // heed 0.3.0 and later
+    if (json.contains("test"))  // written since heed 0.3.0
       for (const Json& name : json.at("test").items()) record.recorded.test.push_back(name.text());
     if (json.contains("changes"))
       for (const Json& text : json.at("changes").items()) record.changes.push_back(text.text());

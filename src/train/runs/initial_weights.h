@@ -15,14 +15,16 @@ struct InitialWeights {
   TakenWeights taken;
 };
 
-/// Loads weights from `source`, a file or a run directory (its best weights), by the rules of [train] init and init_*.
+/// Loads weights from `source`, a file or a run directory (its best weights or, if there are none, its last), by the
+/// rules of [train] init and init_*.
 template <class T>
 InitialWeights take_initial_weights(const std::string& source, const Experiment& experiment, Parameters<T>& parameters);
 
-/// Warns if the classifier was loaded from a run whose classes differ from `classes`, those of the new run.
+/// Warns if the classifier was loaded from a run with as many classes as `classes`, those of the new run, but with
+/// other names or another order.
 void warn_of_other_classes(const InitialWeights& weights, const std::vector<std::string>& classes);
 
-/// Returns the content of init.json: the file, its checksum, and the source of each tensor.
+/// Returns the content of init.json: the file, its checksum, and whether and how each tensor was loaded.
 std::string init_json(const InitialWeights& weights, const TrainConfig& train);
 
 }  // namespace heed

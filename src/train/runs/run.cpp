@@ -262,7 +262,7 @@ void append(AppendedFile& file, const MetricsRow& row, std::initializer_list<dou
   file.append({text.data(), text.size()});
 }
 
-/// Writes metrics.csv and gradients.csv, both or neither, and returns `paths`.
+/// Writes metrics.csv and gradients.csv, replacing existing ones only after both are written, and returns `paths`.
 const RunPaths& write_tables(const RunPaths& paths, const std::string& metrics, const std::string& gradients) {
   AtomicFiles files;
   files.write(paths.metrics(), metrics);

@@ -199,7 +199,7 @@ class RunFiles {
     copy_plugins(files, paths_, x_);
     files.write(paths_.cost(), cost_file(cost, step_cost(x_), default_energy_table()));
     if (initial_) files.write(paths_.init(), init_json(*initial_, x_.train));
-    Experiment placed = x_;  // the run may be used from another directory
+    Experiment placed = x_;  // with an absolute path of the data, since the run may be used from another directory
     if (!placed.data.path.empty()) placed.data.path = std::filesystem::absolute(placed.data.path).lexically_normal();
     // config.toml is replaced last: settings changed by a resumed run become permanent only when nothing else can fail.
     files.write(paths_.config(), config_toml(placed));

@@ -62,7 +62,7 @@ class ImageSource : public BatchSource<T> {
 template <class T>
 class OwnImages : public ClassificationBatch<T> {
  public:
-  // The views stay valid when this is moved: tensors keep their memory.
+  // The views stay valid when the tensors are moved into the members: a moved tensor keeps its memory.
   OwnImages(Tensor<T> images, Tensor<T> targets, std::vector<int> labels)
       : ClassificationBatch<T>({images.view()}, targets.view(), labels.data()),
         images_(std::move(images)),

@@ -112,7 +112,7 @@ class ViewSource : public BatchSource<T> {
 template <class T>
 class OwnViews : public ViewBatch<T> {
  public:
-  // The views stay valid when this is moved: tensors keep their memory.
+  // The views stay valid when the tensors are moved into the members: a moved tensor keeps its memory.
   OwnViews(Dino<T>& dino, Tensor<T> images, Tensor<T> crops, double temperature)
       : ViewBatch<T>(dino, {.images = images.view(), .crops = crops.size() > 0 ? crops.view() : View<const T>{}},
                      temperature),
@@ -123,7 +123,8 @@ class OwnViews : public ViewBatch<T> {
   Tensor<T> images_, crops_;
 };
 
-/// Returns the teacher's temperature, which rises linearly by epoch to teacher_temp.
+/// Returns the teacher's temperature, which rises linearly from teacher_temp_start to teacher_temp over the first
+/// teacher_temp_warmup epochs.
 double teacher_temperature(const DinoConfig& dino, Index epoch) {
   if (epoch >= dino.teacher_temp_warmup) return dino.teacher_temp;
   const double steps = static_cast<double>(std::max<Index>(dino.teacher_temp_warmup - 1, 1));

@@ -41,7 +41,7 @@ class TokenBatches : public BatchSource<T> {
   std::optional<LanguageBatch<T>> batch_;
 };
 
-/// Random windows of a text for training, `windows` per epoch.
+/// Windows of a text for training, `windows` per epoch: random ones or, without shuffling, consecutive ones.
 template <class T>
 class TrainingWindows : public TokenBatches<T> {
  public:
@@ -73,8 +73,8 @@ class TrainingWindows : public TokenBatches<T> {
   RandomStream random_;
 };
 
-/// Windows of a text that together predict each byte once. Positions after the end of a shorter window have no target
-/// and, since attention is causal, do not affect earlier positions.
+/// Windows of a text that together predict each byte once, except the first byte without a start token. Positions after
+/// the end of a shorter window have no target and, since attention is causal, do not affect earlier positions.
 template <class T>
 class EvaluationWindows : public TokenBatches<T> {
  public:
@@ -103,7 +103,7 @@ class EvaluationWindows : public TokenBatches<T> {
   std::vector<TextWindow> windows_;
 };
 
-/// Batches of full sequences; each position predicts the next token.
+/// Batches of whole sequences; each token is predicted from the tokens before it.
 template <class T>
 class WholeSequences : public TokenBatches<T> {
  public:
@@ -143,7 +143,7 @@ class WholeSequences : public TokenBatches<T> {
 template <class T>
 class OwnTokens : public LanguageBatch<T> {
  public:
-  // The views stay valid when this is moved: tensors keep their memory.
+  // The views stay valid when the tensors are moved into the members: a moved tensor keeps its memory.
   OwnTokens(Tensor<int> tokens, Tensor<int> targets)
       : LanguageBatch<T>(tokens.view(), targets.view()), tokens_(std::move(tokens)), targets_(std::move(targets)) {}
 

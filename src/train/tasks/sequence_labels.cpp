@@ -42,7 +42,7 @@ struct TokenBlock {
 template <class T>
 class OwnSequences : public ClassificationBatch<T> {
  public:
-  // The views stay valid when this is moved: tensors keep their memory.
+  // The views stay valid when the tensors are moved into the members: a moved tensor keeps its memory.
   OwnSequences(std::vector<TokenBlock> blocks, Tensor<T> targets, std::vector<int> labels, double smoothing = 0)
       : ClassificationBatch<T>(
             {.sequences = blocks[0].view(), .partners = blocks.size() > 1 ? blocks[1].view() : Sequences{}},
