@@ -21,7 +21,8 @@ std::string slope_counts(const FeatureMap& map, Index factors = 1) {
   return counts_text(info_of(map.feature).slope_counts + Counts{.mul = factors});
 }
 
-/// Returns the cost of dividing `rows` tokens of d channels by their lengths, or the cost of the backward pass.
+/// Returns the cost of dividing the features of `rows` tokens of d channels by the lengths of the tokens or channels,
+/// or the cost of the backward pass of this division.
 std::string norm_counts(Norm norm, const char* rows, bool forward) {
   const bool token = norm == Norm::token;
   const std::string lengths = token ? rows : "d", inner = token ? "d" : rows;

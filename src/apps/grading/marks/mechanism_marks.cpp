@@ -95,14 +95,15 @@ class Marker {
     if (std::ranges::find(mark.says, what) == mark.says.end()) mark.says.push_back(what);
   }
 
-  /// Marks a point as right unless an answer is missing or `compare` finds an error in an answer.
+  /// Marks a point as right unless an answer is missing, is an error or rejects a shape of the reference, or `compare`
+  /// finds an error in an answer.
   template <class Compare>
   Mark mark_cases(Question question, const Compare& compare) {
     const Answers& given = answers(question);
     Mark mark{.right = true};
     Index compared = 0;
     for (std::size_t i = 0; i < given.of_cases.size(); ++i) {
-      Message answer = given.of_cases[i];  // reread for each point
+      Message answer = given.of_cases[i];  // a copy: each point reads the answer from its beginning
       try {
         if (answer.integer(0, 1) == 0) {
           say(mark, answer.text());

@@ -28,8 +28,8 @@ struct MechanismTask {
   std::vector<HiddenCase> cases{};
 };
 
-/// Returns cases whose shapes the reference supports and whose inputs are not near its kinks (a `smooth` reference
-/// has none); without a reference, cases of all shapes.
+/// Returns cases whose shapes the reference supports and whose inputs, drawn up to 20 times, are not near its kinks (a
+/// `smooth` reference has none); without a reference, cases of all shapes.
 std::vector<HiddenCase> draw_cases(const Mechanism* reference, bool smooth, const RandomStream& random);
 
 /// Beginning of the name of a point for a gradient; the tensor's name follows.

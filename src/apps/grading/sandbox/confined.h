@@ -35,7 +35,7 @@ struct Confinement {
 /// A process in its own group; the destructor kills it with all its children. It has
 ///
 ///   limits of time, memory and file sizes, a separate environment, no core dumps and no privileges;
-///   standard input for messages from this process, file descriptor 3 for messages to it, and no other open file
+///   standard input for messages from the grader, file descriptor 3 for messages to the grader, and no other open file
 ///   except its standard output and error, which are discarded, or written to `log` in its directory if it may write;
 ///   a filter of system calls (seccomp): no signals to others, no sockets, no change of group, and, unless allowed, no
 ///   processes or threads, no second program, and no changes to any file; forbidden calls are recorded;
@@ -56,8 +56,8 @@ class Confined {
   void send(const Message& message);
   void send_bytes(std::string_view bytes);
 
-  /// Returns the next message, of at most `most` bytes. If the process ended, throws Error with the reason: "it ran for
-  /// more than 10 s", "it exited with status 0", "it crashed: Killed".
+  /// Returns the next message, of at most `most` bytes. If the process ended or exceeded a limit, throws Error with the
+  /// reason, such as "it was idle for more than 10 s", "it exited with status 0" or "it crashed: Killed".
   Message receive(std::size_t most = std::size_t{64} << 20);
 
   /// Waits for the process to end and returns its exit status. Throws Error if it runs too long or a signal ends it.

@@ -59,7 +59,7 @@ SyscallFilter::SyscallFilter(bool programs, bool files) {
   deny("setpriority", {SYS_setpriority, SYS_sched_setattr, SYS_sched_setparam, SYS_sched_setscheduler, SYS_ioprio_set});
   deny("setsid", {SYS_setsid, SYS_setpgid, SYS_unshare, SYS_setns});  // these leave the process group
   deny("socket", {SYS_socket, SYS_socketpair});
-  // Objects that outlive the process.
+  // Objects that can outlive the process.
   deny("shmget", {SYS_shmget, SYS_semget, SYS_msgget, SYS_mq_open, SYS_memfd_create});
   deny("keyctl", {SYS_add_key, SYS_request_key, SYS_keyctl});
   // Calls that change the host or privileges, or that execute other calls unfiltered.
