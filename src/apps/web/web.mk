@@ -1,7 +1,7 @@
 # heed in the browser (docs/web.md): `make web` builds build-web. Included by the Makefile.
 #
 # The engine is compiled once, for threads; it is linked twice, since a page whose server does not isolate it must run
-# without them. Debian's emscripten lacks zlib, OpenMP, oneTBB and OpenBLAS; its C++ library lacks parts of
+# without threads. Debian's emscripten lacks zlib, OpenMP, oneTBB and OpenBLAS; its C++ library lacks parts of
 # C++20.
 WEB         ?=
 WEB_BUILD   := build-web

@@ -129,7 +129,7 @@ export class ImageChoice {
     }
   }
 
-  /** Describes image i of the gallery. */
+  /** Returns the name of the class of image i of the gallery. */
   #called(i) {
     const label = this.#sets[this.data].testLabel(i);
     return this.classes[label] ?? `class ${label}`;

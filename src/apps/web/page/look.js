@@ -75,7 +75,7 @@ export class LookView {
     this.offered = this.choice.data;
   }
 
-  /** Updates the list of models. */
+  /** Updates the lists of models and the results of the selected ones. */
   renew() {
     this.#offer(this.left.select.value, this.right.select.value);
     this.#ask();

@@ -15,7 +15,7 @@ const views = {},
   settings = {};
 let current = "look";
 
-/** Creates a view when it is first opened. */
+/** Creates the view of this name. */
 function view(name, parts) {
   const { engine, library, sets } = parts,
     given = settings[name] ?? {};

@@ -11,7 +11,7 @@ export class Pad {
   #strokes = [];
   #changed;
 
-  /** `changed` is called with the image after every stroke and while drawing; with null if the sheet is empty. */
+  /** `changed` is called after every change by the user: with the image, or with null if the sheet is empty. */
   constructor(changed) {
     this.#changed = changed;
     this.canvas = make("canvas", {

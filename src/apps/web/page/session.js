@@ -1,6 +1,6 @@
 // A model in training, and its results so far.
 
-/** Steps between evaluations on the test images. */
+/** Number of steps after which step() evaluates on the test images. */
 const testEvery = 25;
 
 export class Session {
@@ -8,7 +8,7 @@ export class Session {
   #set;
   steps = [];
   tests = [];
-  /** Images per second of wall time. */
+  /** Images per second of wall time in the last call of step(). */
   rate = 0;
 
   /** Starts a session that trains the model of `plan`, {config, sets}, on the images of `set`. */

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes DIRECTORY/heed.html, the page of a built DIRECTORY in one file: single_page.py DIRECTORY MODULE...
 
-Modules are concatenated in the order of their dependencies, without imports and exports: no two modules define the same
-name. Files are inlined in base64; files that are not compressed are first compressed by gzip
+Modules are concatenated in the order of their dependencies, without imports and exports: no two modules may define the
+same name. Files are inlined in base64; files that are not compressed are first compressed by gzip
 (src/apps/web/page/assets.js reads them).
 """
 import base64
