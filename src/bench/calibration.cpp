@@ -137,7 +137,8 @@ std::string wider(const std::string& kind) {
   return space == std::string::npos ? "" : kind.substr(0, space);
 }
 
-/// Adds a sample's measurements of one pass.
+/// Adds a sample's measurements of one pass to `fits`: of the backward pass if `back`, otherwise of the forward pass in
+/// training or inference.
 void add_operations(const Machine& machine, const Sample& sample, bool training, bool back, Fits& fits) {
   const std::map<Place, LayerTime>& times = training ? sample.operations : sample.still;
   const auto seconds = [&](const Place& place) {

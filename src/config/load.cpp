@@ -1,5 +1,5 @@
-// Applies the file's chain of bases, base first, then the overrides; each key replaces the earlier value. Keys that are
-// not set keep their defaults.
+// Applies the file's chain of bases, base first, then the overrides; a later value of a key replaces an earlier one.
+// Keys that are not set keep their defaults.
 #include "heed/config/experiment.h"
 #include "heed/config/installed.h"
 #include "heed/config/model_of_tensors.h"
@@ -257,7 +257,7 @@ void Loader::require_complete(const std::string& path, bool recorded) const {
 }
 
 void Loader::fill_in(const std::string& path, bool recorded) {
-  // Runs of heed 0.2.0 were trained without applying EXIF orientations.
+  // Runs before heed 0.3.0 were trained without applying EXIF orientations.
   const auto name = written.find("data.name");
   const bool of_run =
       recorded && experiment.data.name == "folder" && name != written.end() && name->second.starts_with(path + ':');

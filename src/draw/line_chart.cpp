@@ -14,7 +14,8 @@ namespace heed {
 
 namespace {
 
-/// Lengths in pixels. Text of 15 pixels can still be read on a phone, where the chart is 400 pixels wide.
+/// Lengths in pixels. Text of 15 pixels can still be read on a phone, where the chart is scaled down to about 400
+/// pixels.
 constexpr double width = 640, left = 68, right = 610, top = 62, bottom = 362, text_size = 15, legend_line = 22;
 
 std::string escaped(const std::string& text) {

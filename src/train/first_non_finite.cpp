@@ -29,7 +29,7 @@ void check_gradients(NonFinite<T>& found, const Gradients<T>& gradients) {
 template <class T>
 std::string BatchGradient<T>::first_non_finite() {
   NonFinite<T> found;
-  // Skips running statistics: they are results of the step, which checks them with its other results.
+  // Skips running statistics: they are results of the step and are checked with its other results.
   check_tensors(found, "the tensor ", parameters_.list(), parameters_,
                 [](const ParameterSpec& spec) { return !spec.running; });
   const LaneRange own = share_.own(step_.lanes);

@@ -26,8 +26,8 @@ class Member {
   /// Returns the mechanism, number of weights, class names, sizes, and configuration.
   Json description() const;
 
-  /// Returns the class probabilities for an image of any size, equal to those of `heed predict` for the same pixels except
-  /// for rounding.
+  /// Returns the class probabilities for an image of any size: those of `heed predict` for the same pixels, except for
+  /// rounding.
   std::vector<double> predict(const Image& image);
 
   /// Replies with "probabilities"; with "seen", the bytes of the model's input; and with "blocks", a list of {"layer",

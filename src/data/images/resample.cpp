@@ -45,7 +45,7 @@ std::vector<Taps> taps_of(Index from, Index to, Filter filter) {
 
 using Plane = std::vector<float>;
 
-/// Rows that are resized horizontally at a time: only these are in memory as floats at their full width.
+/// Number of rows that are resized horizontally at a time: only these are in memory as floats at their full width.
 constexpr Index strip_rows = 64;
 
 /// Computes weighted means of rows of `width` values; each result is a row.

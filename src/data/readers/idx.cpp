@@ -117,7 +117,7 @@ FilesByPrefix find_all(const std::string& set, const Directory& directory, const
 /// Location of a set's files: a directory and, if it holds several sets, the prefix of one set's file names.
 struct Place {
   Directory directory;
-  std::string prefix;  ///< empty: any prefix, if there is only one
+  std::string prefix;  ///< empty: the prefix of the only set
   explicit Place(const Directory& path)
       : directory(std::filesystem::is_directory(path) ? path
                   : path.has_parent_path()            ? path.parent_path()

@@ -271,8 +271,8 @@ const RunPaths& write_tables(const RunPaths& paths, const std::string& metrics, 
   return paths;
 }
 
-/// Drops rows as kept_rows() does, and returns `paths`. Any steps may be logged, since each resumption may change
-/// train.log_steps, but both tables must have the same steps.
+/// Drops the rows of the test and those written after the checkpoint, and returns `paths`. Any steps may be logged,
+/// since each resumption may change train.log_steps, but both tables must have the same steps.
 const RunPaths& truncate_tables(const RunPaths& paths, const MetricsSoFar& so_far) {
   const KeptRows metrics = kept_rows(paths.metrics(), metrics_header, so_far);
   const KeptRows gradients = kept_rows(paths.gradients(), gradients_header, {so_far.epochs, so_far.steps, false});

@@ -14,7 +14,7 @@ namespace heed {
 inline constexpr const char* metrics_header = "kind,epoch,step,loss,accuracy,lr,images_per_s";
 inline constexpr const char* gradients_header = "kind,epoch,step,gradient_norm";
 
-/// A row; see MetricsRow.
+/// A row of metrics.csv or gradients.csv; see MetricsRow.
 struct TableRow {
   std::string line, kind;
   Index epoch = 0, step = 0;
