@@ -64,8 +64,8 @@ const Format& format_called(const std::string& name) {
 
 /// Returns the first default directory that has the data. If none has it, throws Error with instructions to get it.
 data::Directory find_usual(const Format& format, Split split, const std::string& path_key) {
-  // fetch.sh downloads to its own directory unless another is given. If heed is installed, its own requires root, so
-  // the suggested command gives another.
+  // fetch.sh downloads to its own directory unless another is given. If heed is installed, writing there requires root,
+  // so the suggested command gives another directory.
   const data::Directory here("datasets"), script = find_installed(here / "fetch.sh");
   const bool installed = script.parent_path() != here;
   std::vector<data::Directory> places = {here / format.name};

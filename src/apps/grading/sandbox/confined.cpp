@@ -82,8 +82,8 @@ bool send_file(int socket, int file) {
   return sendmsg(socket, &message, 0) == 1;
 }
 
-/// Receives one byte, and the file descriptor that send_file() sends with it, -1 if none. Returns 1, 0 if the other
-/// side is closed first, or -1 for an error.
+/// Receives one byte, and the file descriptor that send_file() sends with it, -1 if none. Returns 1 on success, 0 if
+/// the other side is closed first, and -1 on an error.
 ssize_t receive_file(int socket, char& byte, Descriptor& file) {
   iovec data{&byte, 1};
   int received = -1;
@@ -249,8 +249,8 @@ int Confined::end() {
 }
 
 /// Extends an expired deadline by the time that the process has spent running or waiting for a CPU: only idle time
-/// counts. Throws Error if the idle time exceeds the limit, or if the process may start other programs, whose deadline
-/// is final.
+/// counts. Throws Error if the idle time reaches the limit; for a process that may start other programs, always throws
+/// Error.
 void Confined::extend_deadline() {
   using namespace std::chrono;
   const steady_clock::time_point now = steady_clock::now();
