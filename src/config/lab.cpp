@@ -85,8 +85,8 @@ class LabReader {
     require(at != kinds.end(), "{}: kind is {}{}", path_, in_quotes(kind), suggestion(kind, kinds));
     lab_.kind = static_cast<LabKind>(at - kinds.begin());
     keys_.need("minutes", lab_.minutes);
-    require(lab_.minutes > 0 && lab_.minutes < 1e4, "{}: minutes is {}; expected a number above 0", path_,
-            lab_.minutes);
+    require(lab_.minutes > 0 && lab_.minutes < 1e4, "{}: minutes is {}; expected a number above 0 and below 10000",
+            path_, lab_.minutes);
     keys_.take("hints", lab_.hints);
     if (lab_.kind == LabKind::mechanism) read_mechanism();
     if (lab_.kind == LabKind::answers) read_values();
@@ -106,7 +106,7 @@ class LabReader {
 
   void read_slack(Keys& keys) {
     keys.take("slack", lab_.slack);
-    require(lab_.slack >= 1 && lab_.slack <= 1e6, "{}: {} is {}; expected a number of at least 1", path_,
+    require(lab_.slack >= 1 && lab_.slack <= 1e6, "{}: {} is {}; expected a number from 1 to 1000000", path_,
             keys.label("slack"), lab_.slack);
   }
 
@@ -167,7 +167,7 @@ class LabReader {
       require(names.insert(point.name).second, "{}: two points have the name {}", keys_.at(item),
               in_quotes(point.name));
       keys.need("marks", point.marks);
-      require(point.marks > 0 && point.marks <= 1000, "{}: points.marks is {}; expected a number above 0",
+      require(point.marks > 0 && point.marks <= 1000, "{}: points.marks is {}; expected a number above 0, at most 1000",
               keys_.at(item), point.marks);
       keys.take("hint", point.hint);
       if (lab_.kind == LabKind::answers) read_answer(keys, point, keys_.at(item));
@@ -181,8 +181,8 @@ class LabReader {
     require(formula != hash, "{}: a question needs a formula or a hash", where);
     require(!keys.take("tolerance", point.tolerance) || formula,
             "{}: points.tolerance is for a formula; a number with a hash has points.digits", where);
-    require(point.tolerance >= 0 && point.tolerance < 1, "{}: points.tolerance is {}; expected a number from 0 to 1",
-            where, point.tolerance);
+    require(point.tolerance >= 0 && point.tolerance < 1,
+            "{}: points.tolerance is {}; expected a number from 0 to 1, excluding 1", where, point.tolerance);
     require(!keys.take("digits", point.digits) || hash,
             "{}: points.digits is for a hash; a formula has points.tolerance", where);
     require(point.digits >= 1 && point.digits <= 15, "{}: points.digits is {}; expected 1 to 15", where, point.digits);
