@@ -219,7 +219,7 @@ void gaussian_product_backward(const GaussianProduct<std::type_identity_t<T>>& o
 /// G, which accumulates into dx and has no dv. Each product computes G, but the contractions include G and its gradient
 /// for the first product only. The contractions count all pairs of rows, not only those of the computed blocks.
 inline Cost gaussian_product_cost(Index n, Index d, Index e, bool added) {
-  // Pairs of rows of the same block, and of a block and the rows before it.
+  // Pairs of rows within a block, and pairs of a row of a block and a row before the block.
   const Index most = GaussianRows<float>::most, last = n % most, diagonal = (n - last) * most + last * last;
   const Index left = (n * n - diagonal) / 2, pairs = diagonal + left;
   const Cost G = gaussian_cost(n, n, d);

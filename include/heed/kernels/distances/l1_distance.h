@@ -47,7 +47,7 @@ void full_l1_gradient(MatrixFor<T> x, MatrixFor<T> w, OperandFor<T> g, Update up
   gemm(g, w, update, dx);
   const T* const weights = g.data;
   const Index down = g.down(), across = g.across(), terms = w.rows, columns = x.columns;
-  constexpr Index block = 64;  // rows summed together: their elements are adjacent in a transposed g
+  constexpr Index block = 64;  // rows of g whose sums are computed together: adjacent in memory if g is transposed
   for (Index first = 0; first < x.rows; first += block) {
     const Index count = std::min(block, x.rows - first);
     T sums[block];
@@ -65,7 +65,7 @@ void full_l1_gradient(MatrixFor<T> x, MatrixFor<T> w, OperandFor<T> g, Update up
 
 }  // namespace detail
 
-/// The threshold of negative_l1_by_maxima().
+/// The ratio of distances above which negative_l1_by_maxima() uses differences.
 inline constexpr float far = 8;
 
 inline namespace reference {

@@ -21,9 +21,9 @@ inline namespace reference {
 ///   w -= lr weight_decay w
 ///   m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2
 ///   w -= lr / correction1 m / (sqrt(v / correction2) + eps)
-/// w, gradient, m, v [n] must not overlap. Fast float: relative error of m, v and the update at most 4 eps if m and the
-/// gradient have the same sign, so that nothing cancels; rounding w adds eps |w|. A subnormal numerator has an absolute
-/// error of 2^-148.
+/// w, gradient, m, v [n] must not overlap. Fast float: relative error of m, v and the update at most 2^-21 if m and the
+/// gradient have the same sign, so that nothing cancels; rounding w adds 2^-23 |w|. If lr / correction1 m is subnormal,
+/// its absolute error is at most 2^-148.
 template <class T>
 void adamw(const AdamWStep& step, Index n, T* w, const T* gradient, T* m, T* v) {
   using std::sqrt;

@@ -57,8 +57,8 @@ void gate_backward(Matrix<const float> q, Matrix<const float> y, Matrix<const fl
 /// Returns the counts for `elements` elements.
 inline Counts gate_forward_counts(Index elements) { return elements * (logistic_counts + Counts{.mul = 1}); }
 
-/// Returns the counts for `elements` elements. If dy is shared, each row except the first takes one more addition per
-/// element.
+/// Returns the counts for `elements` elements if dy is not shared; a shared dy takes one more addition per element of
+/// each row except the first.
 inline Counts gate_backward_counts(Index elements, Update update) {
   return elements * (logistic_counts + Counts{.mul = 3, .add = update == Update::assign ? 1 : 2});
 }

@@ -128,7 +128,7 @@ inline Counts pointwise_backward_counts(Pointwise phi) {
   return {};
 }
 
-/// The attention map, factor phi(rows.scale s) for scores s.
+/// Rule for the attention map of scores s: factor phi(rows.scale s) for keys that `rows` does not mask.
 struct PointwiseRows {
   Pointwise phi;
   double factor;

@@ -14,7 +14,7 @@
 namespace heed::kernels {
 
 /// Returns the weight of a neighbour at distance x cells: piecewise cubic, 1 at 0, 0 at the other integers and for
-/// |x| >= 2. The weights of four neighbours sum to 1.
+/// |x| >= 2. The weights of the four nearest neighbours sum to 1.
 inline double cubic_weight(double x, double a = -0.75) {
   x = std::abs(x);
   if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
@@ -59,7 +59,8 @@ struct LinearTaps {
 };
 
 /// The cells of `from` along one axis, starting with `first`, that cell i of `to` depends on with antialiasing, and
-/// their weights, which sum to 1. As in PyTorch's interpolate, a = -1/2, and the support grows with from / to.
+/// their weights, which sum to 1. As in PyTorch's interpolate, a = -1/2, and the support is from / to times as wide if
+/// `from` is larger.
 struct AntialiasedTaps {
   Index first;
   std::vector<double> weights;
@@ -150,8 +151,8 @@ void bicubic_antialiased(Grid from, MatrixFor<T> x, Grid to, Matrix<T> y) {
     }
 }
 
-/// Return the counts for `elements` = cells of the result times channels. The backward pass adds every tap of every
-/// element to dx.
+/// Return the counts for `elements` = cells of the result times channels. The backward pass adds one term to dx for
+/// each tap of each element.
 inline Counts bicubic_counts(Index elements) { return product_counts(elements, 1, GridTaps<CubicTaps>::count); }
 inline Counts bicubic_backward_counts(Index elements) {
   return product_contractions(elements, 1, GridTaps<CubicTaps>::count);

@@ -27,7 +27,7 @@ inline namespace reference {
 
 /// Computes y[p,c] (+)= bias[c] + sum over taps of W[tap,c] x[position of the tap,c], where x is zero in the padding. x
 /// [height * width, C], W [kernel * kernel, C], bias [C] or nullptr, y [windows, C]. y must not overlap anything.
-/// Error: at most kernel^2 eps relative to sum |W||x|.
+/// Error: at most (kernel^2 + 4) eps relative to sum |W||x|, |bias| and the previous |y|.
 template <class T>
 void depthwise(const Windows& w, MatrixFor<T> x, MatrixFor<T> W, const std::type_identity_t<T>* bias, Update update,
                Matrix<T> y) {

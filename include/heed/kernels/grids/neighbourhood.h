@@ -36,7 +36,7 @@ struct Part {
   const T *mass, *value;
 };
 
-/// Returns row i of exponential sums whose scale is the same for all n elements of a value.
+/// Returns row i of exponential sums with one scale per row.
 template <class T>
 [[gnu::always_inline]] inline Part<std::remove_const_t<T>> part_of(const ExpSums<T>& sums, Index i) {
   return {sums.scale(i, 0), sums.mass ? &sums.mass(i, 0) : nullptr, sums.value[i]};
@@ -68,7 +68,7 @@ struct Batch {
   }
 };
 
-/// Sets row i to the term.
+/// Sets row i of the sums to the term.
 template <class T>
 void start_sum(const ExpSums<T>& sums, Index i, const Part<T>& term) {
   sums.scale(i, 0) = term.x;
@@ -76,7 +76,7 @@ void start_sum(const ExpSums<T>& sums, Index i, const Part<T>& term) {
   std::copy_n(term.value, sums.value.columns, sums.value[i]);
 }
 
-/// Sets row i to the sum of row `from` and the term; `from` must not be i.
+/// Sets row i of the sums to row `from` plus the term; `from` must not be i.
 template <class T>
 void extend_sum(const ExpSums<T>& sums, Index i, Index from, const Part<T>& term) {
   const Part<T> before = part_of(sums, from);
@@ -99,7 +99,7 @@ inline Counts extend_sum_counts(Index n, bool has_mass) {
 }  // namespace detail
 
 /// Running sums from which the sums outside windows are composed. left[y, x]: cells of row y up to x; right[y, x]: from
-/// x on; above[y]: rows up to y; below[y]: rows from y on.
+/// x on; above[y]: rows up to y; below[y]: rows from y on; each includes cell x or row y.
 template <class T>
 struct RunningSums {
   ExpSums<T> left, right, above, below;
@@ -122,7 +122,7 @@ struct OneScale {
 
   Matrix<T> of_terms, of_places;             ///< [N, 1], [places, 1]
   Matrix<T> weighted;                        ///< [height (width + 2 margin), channels]
-  Matrix<T> column, right_of, above, below;  ///< [width, channels], [height, channels]
+  Matrix<T> column, right_of, above, below;  ///< two [width, channels], two [height, channels]
 };
 
 /// Scratch memory of neighbourhood_sums().
@@ -192,8 +192,8 @@ inline namespace reference {
 
 /// Computes, for each cell t, the sum over all cells s
 ///   exp(scale[t]) (mass[t], value[t]) = sum_s exp(x[s] + bias[position of s relative to t]) (mass[s], value[s]),
-/// with bias 0 outside the window around t; if !g.outside, only over the cells of the window. The scale of the terms is
-/// x. bias [places]. `mirrored` uses the position of t relative to s instead, as gradients require. terms, sums [N, n],
+/// with bias 0 outside the window around t; if !g.outside, only over the cells of the window. x is the terms' scale;
+/// bias [places]. `mirrored` uses the position of t relative to s instead, as gradients require. terms, sums [N, n],
 /// each with one scale for all n elements of a value. The result must not overlap anything.
 ///
 /// The outside of a window is four disjoint parts: the rows above and below it and, in each of its rows, the cells to
@@ -201,9 +201,9 @@ inline namespace reference {
 /// positive terms keep full precision, and the scale of cell t is the maximum over the terms of t only. Time: O(N
 /// (window + 2 window rows) n).
 ///
-/// Fast float: if the ranges of x and of the biases, including 0 for the outside, add up to at most 32, the scale of
-/// every cell is max x + max bias. The error is then at most 7e-7 + 6e-8 (height + width + places) relative to the
-/// weighted sums of |mass| and |value|.
+/// Fast float: every cell has the scale max x + max bias if that is not coarse and the ranges of x and of the biases,
+/// including 0 for the outside, add up to at most 32. The error is then at most 7e-7 + 6e-8 (height + width + places)
+/// relative to the weighted sums of |mass| and |value|.
 template <class T>
 void neighbourhood_sums(const Neighbourhood& g, ExpSumsFor<T> terms, const std::type_identity_t<T>* bias, bool mirrored,
                         const std::type_identity_t<NeighbourhoodScratch<T>>& scratch, ExpSums<T> sums) {

@@ -44,7 +44,7 @@ struct Cells {
 };
 
 /// Computes out[cell] = the mean of the cell's tokens. x [height * width, d] and out [cells, d] must not overlap. Two
-/// cells that hold the same number of equal tokens have bitwise equal means. Error: at most (tokens of the cell) eps
+/// cells that hold equal tokens in the same order have bitwise equal means. Error: at most (tokens of the cell) eps
 /// times the largest magnitude.
 template <class T>
 void pool_cells(const Cells& cells, MatrixFor<T> x, Matrix<T> out) {
@@ -151,8 +151,8 @@ Index landmark_token(const Landmarks& l, Matrix<const T> index, Index i) {
   return index ? static_cast<Index>(static_cast<double>(index(i, 0))) : l.skip + i;
 }
 
-/// Operands of landmarks: the tokens x [skip + tokens, d] and, depending on the kind, `tensor`: the weight [d, taps] of
-/// the convolution, which has no bias; the indices of selected tokens; or empty.
+/// Operands of sample_landmarks(): the tokens x [skip + tokens, d] and, depending on the kind, `tensor`: the weight
+/// [d, taps] of the convolution, which has no bias; the indices of selected tokens; or empty.
 template <class T>
 struct LandmarkSampling {
   const Landmarks& landmarks;

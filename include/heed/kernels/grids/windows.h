@@ -6,7 +6,7 @@
 
 namespace heed::kernels {
 
-/// Windows of a 2-D convolution of one image of `channels` channels: square, with `padding` zeros on each side.
+/// Square windows of a 2-D convolution of one image of `channels` channels, padded by `padding` zeros on each side.
 struct Windows {
   Index channels = 0, height = 0, width = 0;
   Index kernel = 1, stride = 1, padding = 0;
@@ -32,7 +32,7 @@ struct Windows {
   /// dx(p) = sum over taps t of W(-t)^T dy(p + t).
   bool centred() const { return stride == 1 && 2 * padding == kernel - 1; }
 
-  /// Returns the number of pairs of a window and an image position that it covers.
+  /// Returns the number of pairs of a window and an image position inside it.
   Index covered() const {
     Index rows = 0, columns = 0;
     for (Index y = 0; y < out_height(); ++y) rows += rows_at(y).end - rows_at(y).begin;

@@ -4,7 +4,8 @@
 //   feature_j(x) = exp(u_j - h - c),   u = omega x',  h = |x'|^2 / 2,  x' = scale x
 //
 // U [rows, m] holds omega x, which the kernels multiply by `scale`. c keeps the exponent from overflowing: it is the
-// largest u_j of a set of rows. h is stored separately from U, since both are large for large x.
+// largest u_j of a set of rows. h is stored separately from U: u_j and h are both large for large x, so the exponent is
+// computed as (u_j - c) - h.
 #pragma once
 
 #include "heed/base/matrix.h"

@@ -54,7 +54,7 @@ void layer_norm_forward(const RowNorm<std::type_identity_t<T>>& norm, MatrixFor<
 }
 
 /// Recomputes y = gamma xn + beta from the statistics of layer_norm_forward(), with bitwise equal results. y may be x.
-/// Fast float: error at most 4 eps relative to |gamma xn| + |beta|.
+/// Fast float: error at most 2^-21 relative to |gamma xn| + |beta|.
 template <class T>
 void layer_norm_again(const RowNorm<std::type_identity_t<T>>& norm, MatrixFor<T> x, MatrixFor<T> statistics,
                       Matrix<T> y) {
@@ -65,8 +65,8 @@ void layer_norm_again(const RowNorm<std::type_identity_t<T>>& norm, MatrixFor<T>
 
 /// Computes the gradient of x. With g = gamma dy:
 ///   dx (+)= scale (g - mean(g) - xn mean(g xn)),
-/// since the mean and variance of a row depend on all its elements. dx may be dy. Fast float: error at most (n + 8) eps
-/// relative to scale (|g| + mean |g| + |xn| mean |g xn|).
+/// since the mean and variance of a row depend on all its elements. dx may be dy. Fast float: error at most
+/// (n + 8) 2^-23 relative to scale (|g| + mean |g| + |xn| mean |g xn|) and the previous value.
 template <class T>
 void layer_norm_backward(const std::type_identity_t<T>* gamma, MatrixFor<T> x, MatrixFor<T> statistics, MatrixFor<T> dy,
                          Update update, Matrix<T> dx) {
@@ -89,7 +89,7 @@ void layer_norm_backward(const std::type_identity_t<T>* gamma, MatrixFor<T> x, M
 }
 
 /// Computes dgamma (+)= sum over rows of dy xn in the first row of sums [2, n], and dbeta (+)= sum over rows of dy in
-/// the second. Fast float: error at most (rows + 4) eps relative to the sum of absolute values, including that of the
+/// the second. Fast float: error at most (rows + 4) 2^-23 relative to the sum of absolute values, including that of the
 /// previous value.
 template <class T>
 void layer_norm_parameter_gradients(MatrixFor<T> x, MatrixFor<T> statistics, MatrixFor<T> dy, Update update,

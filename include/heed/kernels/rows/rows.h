@@ -38,7 +38,7 @@ void row_dots_of_differences(Index count, Index n, const RowTriple<T>* rows, T* 
 
 /// Computes out[i] (+)= sum over r of weights[r] rows[r][i] for `count` >= 1 rows of n elements at any addresses. Rows
 /// are added in order; fast float adds the previous value of out last. Error: at most `count` eps relative to sum
-/// |weight||row|. Counts: product_counts(1, n, count), and n more additions to accumulate.
+/// |weight||row| and the previous value. Counts: product_counts(1, n, count), and n more additions to accumulate.
 template <class T>
 void weighted_rows(Index count, Index n, const T* weights, const T* const* rows, Update update, T* out) {
   for (Index r = 0; r < count; ++r) {

@@ -164,7 +164,7 @@ inline Counts softmax_counts(Index rows, Index elements) {
   return {.add = 2 * elements - rows, .div = elements, .exp = elements, .cmp = elements - rows};
 }
 
-/// Returns the counts for `pairs` pairs of a query and a visible key.
+/// Returns the counts for `rows` queries with `pairs` visible keys in total.
 inline Counts attention_softmax_counts(Index rows, Index pairs) {
   return softmax_counts(rows, pairs) + Counts{.mul = pairs};
 }

@@ -24,8 +24,8 @@ inline Counts weighted_relu_counts(Index rows, Index n, Index weights) {
   return rows * (relu_forward_counts(n) + Counts{.mul = weights * n});
 }
 
-/// Computes dx[i,c] (+)= sum over a of w[i,a] df[i, a n + c] where x > 0, with relu'(0) = 0. Overwrites the first n
-/// columns of df.
+/// Computes dx[i,c] (+)= sum over a of w[i,a] df[i, a n + c], or df[i,c] if w is empty, where x > 0; relu'(0) = 0.
+/// Overwrites the first n columns of df.
 template <class T>
 void weighted_relu_backward(MatrixFor<T> x, MatrixFor<T> w, Matrix<std::type_identity_t<T>> df, Update update,
                             Matrix<T> dx) {

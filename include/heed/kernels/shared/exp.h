@@ -31,7 +31,7 @@ inline float log_1_plus(float x) { return math::log1p(x); }
 #else
 
 /// Coefficients of exp r = 1 + r + c2 r^2 + ... + c6 r^6, the polynomial of least relative error over |r| <= (ln 2) / 2
-/// (Remez exchange). Its error is 2e-8, with the coefficient of r, 1 + 5e-8, rounded to 1.
+/// (Remez exchange). Its error is 2.7e-8, since the coefficient of r, 1 + 5e-8, is rounded to 1.
 namespace exp_polynomial {
 inline constexpr float c2 = 0.500000043f, c3 = 1.66663653e-1f, c4 = 4.16647767e-2f, c5 = 8.37902083e-3f;
 inline constexpr float c6 = 1.40612663e-3f;
@@ -50,8 +50,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// Returns exp x with a relative error of at most 2.5e-7 + 6e-9 |x|. Returns 0 for x < -87.33, where exp is subnormal,
-/// infinity for x > 88.37, where 2^n overflows, and NaN for NaN.
+/// Returns exp x with a relative error of at most 2.5e-7 + 6e-9 |x|. Returns 0 for x < -87.33 (exp x is subnormal below
+/// -87.337), infinity for x > 88.37 (2^n overflows above 88.376, exp x above 88.72), and NaN for NaN.
 ///
 /// x = n ln 2 + r with n the nearest integer. Adding 1.5 2^23 rounds x / ln 2 to n and leaves n in the low bits; with
 /// the exponent bias 127 added too, these bits shifted into the exponent field are 2^n. n ln 2 is subtracted in two

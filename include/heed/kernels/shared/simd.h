@@ -235,15 +235,16 @@ class Clamp {
   [[maybe_unused]] Vector minus_one_ = constant(-1.0f);
 };
 
-/// The function exp x with a relative error of at most 1.5e-7 + 3e-9 |x|: infinity for x > 88.37, where 2^n overflows;
-/// NaN for NaN; 0 where the result is subnormal and subnormals are flushed to zero (base/subnormals.h). All instruction
-/// sets give the same bits, except that unflushed subnormal results are 0 for x < -87.68 without AVX-512.
+/// The function exp x with a relative error of at most 1.5e-7 + 3e-9 |x|: infinity for x > 88.37 (2^n overflows above
+/// 88.376, exp x above 88.72); NaN for NaN; 0 where the result is subnormal and subnormals are flushed to zero
+/// (base/subnormals.h). All instruction sets give the same bits, except that unflushed subnormal results are 0 for
+/// x < -87.68 without AVX-512.
 ///
 /// x = n ln 2 + r with n the nearest integer and |r| <= (ln 2) / 2. Adding 1.5 2^23 rounds to an integer and leaves it
 /// in the low bits; with the exponent bias 127 added too, these bits shifted into the exponent field are 2^n. AVX-512
 /// multiplies by 2^n in one instruction, which handles underflow and leaves the ports for products and comparisons
 /// free: 8 instead of 10 cycles per vector (Zen 4). ln 2 as a float is 1.9e-9 too large, which gives the second term of
-/// the error. Without fused multiply-add, n ln 2 would be rounded, so ln 2 is split into two parts; the first has 10
+/// the error. Without fused multiply-add, n ln 2 would be rounded, so ln 2 is split into two parts; the first has 9
 /// bits, so its product with n is exact. exp r is the polynomial of kernels/shared/exp.h, whose scalar form serves
 /// loops that the compiler vectorises.
 class Exp {
@@ -280,7 +281,8 @@ class Exp {
   Vector rounder = constant(0x1.8p23f + 127.0f), log2_e = constant(1.44269504f), ln_2 = constant(0.693147180f);
   Vector one = constant(1.0f), c2 = constant(exp_polynomial::c2), c3 = constant(exp_polynomial::c3);
   Vector c4 = constant(exp_polynomial::c4), c5 = constant(exp_polynomial::c5), c6 = constant(exp_polynomial::c6);
-  // For x < lowest, the result is less than half the smallest subnormal (AVX-512), or 2^n is subnormal (other targets).
+  // For x < lowest, the result is less than half the smallest subnormal (AVX-512), or 2^n can be subnormal (other
+  // targets).
   Vector lowest = constant(HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3 ? -104.0f : -87.68f);
 };
 

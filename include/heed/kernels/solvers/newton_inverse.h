@@ -126,7 +126,7 @@ void newton_step(MatrixFor<T> A, MatrixFor<T> X, Matrix<T> U, Matrix<std::type_i
 template <class T, class Observe = decltype([](Index, Matrix<const T>) {})>
 void newton_inverse(const NewtonInverse& s, MatrixFor<T> A, const NewtonScratch<std::type_identity_t<T>>& scratch,
                     Matrix<T> X, const Observe& observe = {}) {
-  const bool even = s.iterations % 2 == 0;  // then the last iterate is written to X
+  const bool even = s.iterations % 2 == 0;  // X holds every second iterate up to the last
   const Matrix<T> iterate[] = {even ? X : scratch.next, even ? scratch.next : X};
   const NewtonFactor<T> factor = newton_factor(s, A, scratch.U);
   for (Index i = 0; i < s.elements(); ++i) iterate[0].data[i] = factor.value * A.data[i];
@@ -169,9 +169,9 @@ void undo_newton_steps(const NewtonInverse& s, Matrix<const float> A, Matrix<flo
 #endif
 
 /// Computes dA, the gradient for dX = d(loss)/d(last iterate): the exact derivative of newton_inverse(), converged or
-/// not, with n constant. Only the symmetric part of dA is specified. Recomputes the iterates, then runs the backward
-/// pass of the steps. X_0 = a A gives dA += a D and da = <D, A>; a = c / |A|^2 gives d|A| = -2 a / |A| da, for each
-/// element of the first row with the sum |A|. Overwrites dX.
+/// not, with backtracking's n constant. Only the symmetric part of dA is specified. Recomputes the iterates, then runs
+/// the backward pass of the steps. With D = d(loss)/dX_0, X_0 = a A gives dA += a D and da = <D, A>; a = c / |A|^2
+/// gives d|A| = -2 a / |A| da, which is added to dA for each element of the first row with the sum |A|. Overwrites dX.
 template <class T>
 void newton_inverse_backward(const NewtonInverse& s, MatrixFor<T> A, Matrix<std::type_identity_t<T>> dX,
                              const NewtonBackwardScratch<std::type_identity_t<T>>& scratch, Matrix<T> dA) {

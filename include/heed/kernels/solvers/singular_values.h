@@ -18,8 +18,8 @@ inline namespace reference {
 /// overwritten. Absolute error: at most about max(m, n) eps values[0].
 ///
 /// One-sided Jacobi (Hestenes 1958): pairs of rows are rotated, which preserves the singular values, until all rows are
-/// orthogonal. The values are then the lengths of the rows; at most n of these exceed rounding. For rows x and y, tan(2
-/// angle) = 2 x.y / (y.y - x.x).
+/// orthogonal. The values are then the lengths of the rows; at most n of the lengths are larger than rounding errors.
+/// For rows x and y, tan(2 angle) = 2 x.y / (y.y - x.x).
 template <class T>
 void singular_values(Matrix<T> A, std::type_identity_t<T>* values) {
   using std::abs, std::sqrt;
@@ -40,7 +40,7 @@ void singular_values(Matrix<T> A, std::type_identity_t<T>* values) {
       for (Index j = i + 1; j < m; ++j) {
         T *const x = A[i], *const y = A[j];
         const T xx = dot(x, x), yy = dot(y, y), xy = dot(x, y);
-        // Rows that consist of rounding errors are not rotated.
+        // Rows that are orthogonal up to rounding or consist of rounding errors are not rotated.
         if (abs(xy) <= eps * sqrt(xx) * sqrt(yy) || abs(xy) <= eps * eps * squares) continue;
         turned = true;
         const T cotangent = (yy - xx) / (2 * xy);

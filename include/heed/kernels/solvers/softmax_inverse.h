@@ -55,7 +55,7 @@ struct LargestColumn {
   Index column;
 };
 
-/// Returns the largest column. `sums` is scratch memory of m elements.
+/// Returns the column with the largest sum. `sums` is scratch memory of m elements.
 template <class T>
 LargestColumn<T> largest_column(MatrixFor<T> A, T* sums) {
   std::copy_n(A[0], A.columns, sums);
@@ -99,7 +99,7 @@ void softmax_inverse_next(const SoftmaxInverseStep<T>& s, Matrix<T> next) {
 template <class T>
 void softmax_inverse(const SoftmaxInverse& s, MatrixFor<T> A,
                      const SoftmaxInverseScratch<std::type_identity_t<T>>& scratch, Matrix<T> Z) {
-  // Alternates between the memory of two steps, so that it stays in the cache.
+  // Alternates between the memory of two steps, which stays in the cache.
   const auto iterate = [&](Index k) { return k == s.iterations ? Z : scratch.step(k % 2).Z; };
   softmax_inverse_start(A, largest_column(A, scratch.P.data).sum, iterate(0));
   for (Index k = 0; k < s.iterations; ++k) {

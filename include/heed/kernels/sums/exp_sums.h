@@ -2,14 +2,14 @@
 //
 //   sum_s exp(x_s) (mass_s, value_s)   is stored as   exp(scale) (mass, value),
 //
-// where scale is the largest x of the keys up to rounding. So no weight exceeds one, and the largest term never
-// vanishes. Every exponent is relative to the rounded scale, and large values are subtracted first, (x - scale) + bias,
-// so adding 1000 to every x does not change the result.
+// where scale is the largest x of the keys up to rounding. So the largest weight is 1 up to that rounding, and the
+// largest term never vanishes. Every exponent is relative to the rounded scale, and large values are subtracted first,
+// (x - scale) + bias, so an offset of 1000 in every x costs no accuracy.
 //
-// All results are finite for finite x whose sums with the biases are finite. For a sum of positive terms the relative
-// error is a few eps per addition, whatever the range of x. A bias is rounded like the scale only if the scale is
-// coarse (is_coarse()). If an x is NaN or +inf, or all x are -inf, mass and value are NaN; if some x is finite, an x of
-// -inf has weight zero.
+// Results are finite for finite x whose sums with the biases are finite, unless a sum of masses or of values overflows.
+// For a sum of positive terms the relative error is a few eps per addition plus eps max |bias|, whatever the range of
+// x. A bias is rounded like the scale only if the scale is coarse (is_coarse()). If an x is NaN or +inf, or all x are
+// -inf, mass and value are NaN; if some x is finite, an x of -inf has weight zero.
 //
 // Outputs must not overlap inputs. The loops declare this to the compiler (ivdep), since run-time aliasing checks would
 // compare too many pointers.
@@ -155,7 +155,7 @@ void exp_sums_add(ExpSumsFor<T> added, ExpSums<T> sums) {
     for (Index c = 0; c < n; ++c) {
       const T difference = x[c] - scale[c];
       const bool grows = difference > T(0);
-      const T smaller = exp(grows ? -difference : difference);  // ratio of the smaller part to the larger
+      const T smaller = exp(grows ? -difference : difference);  // ratio of the smaller exp(scale) to the larger
       const T before = grows ? smaller : T(1), now = grows ? T(1) : smaller;
       scale[c] = grows ? x[c] : scale[c];
       mass[c] = mass[c] * before + times_mass(now, c);
@@ -175,7 +175,7 @@ inline Counts exp_sums_add_counts(Index n, bool has_mass) {
   return n * Counts{.mul = 3 + has_mass, .add = 3, .exp = 1, .cmp = 1};
 }
 
-/// Computes the gradient of sums over queries at one key. With the queries' sums exp(scale) (mass, value),
+/// Computes the gradients of one key and its value from sums over the queries, exp(scale) (mass, value):
 ///   e = exp(k + scale),   dv (+)= e mass,   dk (+)= e ((v - origin) mass - value).
 /// All operands are single rows; origin [n], or nullptr for zeros. Fast float: error at most 5e-7 + 6.5e-8 |k + scale|
 /// relative to e (|v - origin| |mass| + |value|); if e underflows, 6e-38 times the factor of e.

@@ -34,8 +34,8 @@ inline constexpr Index channels_at_once = 64;
 /// Computes y[r,c] = x[r,c] / max(norm_c, least), with the norm norm_c of column c of x, and writes norm_c to norms
 /// [columns].
 ///
-/// x and y [rows, columns], rows >= 1. y may be x. The result is finite for finite x; in float, for norms up to 3e38.
-/// Relative error: at most 2 eps in float, rows eps in double.
+/// x and y [rows, columns], rows >= 1. y may be x. Relative error: at most 2 eps in float, rows eps in double; if the
+/// norm of finite x overflows (l2 in double: its square), y is 0.
 template <class T>
 void normalize_channels(ChannelNorm norm, MatrixFor<T> x, Matrix<T> y, std::type_identity_t<T>* norms,
                         double least = least_norm) {
