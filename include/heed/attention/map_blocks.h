@@ -26,9 +26,9 @@ inline bool keeps_map(const AttentionShape& s) {
   return s.queries * s.keys <= (s.queries + s.keys) * (s.width + s.value_width);
 }
 
-/// Returns the maximum number of keys per block: all keys if k, v, their gradients and two map blocks of 64 rows fit in
-/// half of an L2 cache of 1 MB. Otherwise rows are split across blocks of as many keys as fit, a multiple of 64, the
-/// tile width of products.
+/// Returns the maximum number of keys per block: the largest multiple of 64, the tile width of products, for which k,
+/// v, their gradients and two map blocks of 64 rows fit in half of an L2 cache of 1 MB; at least 64, at most all keys.
+/// Rows with more keys are split across blocks.
 inline Index key_part(const AttentionShape& s) {
   const Index fit = (1 << 17) / (2 * (s.width + s.value_width + 64));
   return std::min(s.keys, std::max<Index>(fit / 64, 1) * 64);
@@ -54,7 +54,7 @@ struct QueriesAndKeys {
 /// A block of the map.
 struct MapBlock : QueriesAndKeys {
   bool causal;
-  /// True for the block of the last queries: of the blocks with these keys, it is visited first and sees the most.
+  /// True for the block of the last queries. Of the blocks with these keys, it is visited first and sees the most keys.
   bool last;
   Index next_rows = 0;  ///< rows of the next block, which ends at `first`; 0: none to prefetch
 
@@ -128,9 +128,10 @@ SavedSoftmax<T> lay_out_saved_softmax(const AttentionShape& s, MemoryLayout<T>& 
 }
 
 /// The blocks of a map. by_queries() visits blocks of queries with all keys, from the last to the first. by_keys()
-/// visits blocks of keys in order, each with all blocks of queries (Dao, "FlashAttention-2", 2023, arXiv:2307.08691,
-/// Section 3.1): the keys and values, their gradients and the map blocks stay in the L2 cache for all queries. With
-/// Counted, a block of queries is a single row, so that a causal row is counted with exactly its visible pairs.
+/// visits blocks of keys in order, each with all blocks of queries that see any of them (Dao, "FlashAttention-2", 2023,
+/// arXiv:2307.08691, Section 3.1): the keys and values, their gradients and the map blocks stay in the L2 cache for all
+/// queries. With Counted, a block of queries is a single row, so that a causal row is counted with exactly its visible
+/// pairs.
 template <class T>
 class MapBlocks {
  public:
@@ -209,7 +210,7 @@ struct MapPairs {
   Counts contraction(Index channels) const { return product_contractions(pairs, 1, channels); }
 };
 
-/// Zeroes the gradients of head h's keys and values that are visible to no query.
+/// Zeroes the gradients of head h's keys and values that are visible to no query, unless gradients are accumulated.
 template <class T>
 void clear_unseen_keys(bool causal, const AttentionShape& shape, Index h, const AttentionGradient<T>& gradient) {
   if (gradient.update == Update::accumulate) return;

@@ -42,12 +42,12 @@ struct AttentionShape {
   Index class_token = 0;  ///< number of tokens before the grid or sequence: a class token, registers
 
   // For sequences, which have no grid.
-  Index longest = 0;  ///< number of tokens of the longest sequence, which fixes the parameters' shapes; 0: no sequence
-  bool whole = true;  ///< every example has `longest` tokens; otherwise nothing is prepared
+  Index longest = 0;     ///< maximum tokens of a sequence, which fixes the parameters' shapes; 0: not a sequence
+  bool whole = true;     ///< every example has `longest` tokens; otherwise nothing is prepared
   bool growing = false;  ///< tokens are appended later: results must not depend on the number of tokens
 
   bool sequence() const { return longest > 0; }
-  /// Returns true if this example has the maximum number of tokens. (`whole` refers to all examples of a batch.)
+  /// Returns false if this is a sequence shorter than `longest`. (`whole` refers to all examples of a batch.)
   bool full_length() const { return !sequence() || queries == longest; }
 
   /// Returns the number of tokens of the grid or sequence, without the class token.
@@ -104,7 +104,7 @@ template <class T>
 struct AttentionInput {
   AttentionShape shape;
   Heads<const T> q, k, v;
-  std::span<const View<const T>> parameters{};  ///< the mechanism's, in declaration order
+  std::span<const View<const T>> parameters{};  ///< the mechanism's, in declaration order; may be empty with `prepared`
   AttentionMemory<const T> prepared{};          ///< computed from `parameters` (capabilities/preparation.h)
   Products products = Products::exact;          ///< precision of products of queries, keys and values
 };
@@ -225,7 +225,7 @@ struct MechanismEntry {
   std::unique_ptr<Mechanism> (*make)(const OptionValues& options);
   std::vector<OptionInfo> (*options)();
   /// Option sets that together reach every branch of the mechanism's code. Gradients, costs and number types are
-  /// checked for each set, in every shape that the mechanism accepts.
+  /// checked for each set, in all shapes of the checks that the mechanism accepts.
   std::vector<OptionValues> (*variants)();
   /// Option sets that are worth comparing with other mechanisms.
   std::vector<MechanismSetting> (*settings)();

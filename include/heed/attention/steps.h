@@ -8,7 +8,7 @@
 
 namespace heed {
 
-/// Observer of the steps that run on the thread that created it; receives the name, head and matrix of each step.
+/// Observer of the steps reported on the thread that created it; receives the name, head and matrix of each step.
 class StepObserver {
  public:
   using See = std::function<void(const char* name, Index head, const Matrix<const double>& value)>;
@@ -29,6 +29,7 @@ class StepObserver {
 
 /// Reports a result of run_forward() or run_backward() under its name in the composed form: "S" in the forward pass,
 /// "dS" for its gradient. `heed gradcheck` compares both forms; report only matrices that are computed as a whole.
+/// Reports nothing for number types other than double.
 template <class T>
 void report_step(const char* name, Index head, const Matrix<T>& value) {
   if constexpr (std::is_same_v<std::remove_const_t<T>, double>)

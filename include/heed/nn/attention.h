@@ -40,7 +40,7 @@ inline void require_qk_norm(const Mechanism& mechanism) {
 /// v_ln (after qkv), out_ln (before the gate) and proj_ln.
 class AttentionLayer {
  public:
-  /// `shape` gives the grid and the number of queries, equal to that of keys.
+  /// `shape` gives the numbers of queries and keys, which are equal, and the grid or the sequence.
   AttentionLayer(ParameterList& list, const std::string& name, Index dim, Index heads,
                  std::unique_ptr<Mechanism> mechanism, const AttentionShape& shape,
                  const AttentionLayerOptions& options = {})
@@ -62,8 +62,8 @@ class AttentionLayer {
     mechanism_.declare(list, options.as_images);
   }
 
-  /// Maps x [B, N, D], after `norm` if given, to [B, N, D] or [B, D]; adds `residual`, of the same shape, if given. All
-  /// operations after the mechanism are token by token. `visit`, if given, receives the mechanism's inputs.
+  /// Maps x [B, N, D], or norm(x) if `norm` is given, to [B, N, D] or [B, D]; adds `residual`, of the same shape, if
+  /// given. All operations after the mechanism are token by token. `visit`, if given, receives the mechanism's inputs.
   template <class T>
   Var<T> operator()(Var<T> x, Var<T> residual = {}, Tokens tokens = Tokens::all, const LayerNormLayer* norm = nullptr,
                     const AttentionVisitor<T>* visit = nullptr) const {

@@ -25,8 +25,8 @@ class FeedForward {
         fc1_(list, name + ".fc1", dim, hidden, adder),
         fc2_(list, name + ".fc2", hidden, dim, adder) {}
 
-  /// Maps x, after `norm` if given; adds `residual` if given. `dropout_rate` is the probability of dropping an element
-  /// of the activation's output.
+  /// Maps x, or norm(x) if `norm` is given; adds `residual` if given. `dropout_rate` is the probability of dropping an
+  /// element of the activation's output.
   template <class T>
   Var<T> operator()(const LayerNormLayer* norm, Var<T> x, double dropout_rate, std::uint64_t place,
                     Var<T> residual = {}) const {

@@ -23,7 +23,7 @@ class Decoder {
   /// Returns the model's configuration.
   const ModelConfig& config() const { return model_.config(); }
 
-  /// Returns the number of inputs so far, at most config().context.
+  /// Returns the number of inputs since the last restart, at most config().context.
   Index position() const { return position_; }
 
   /// Clears the state.
@@ -57,8 +57,8 @@ struct Sampling {
 template <class T>
 int draw_token(std::span<const T> logits, const Sampling& sampling, double u);
 
-/// Generator of a sequence. When the context is full, the state is cleared and the last half of the inputs is processed
-/// again from position 0.
+/// Generator of a sequence. If a token does not fit in the context, the state is cleared, and the last context / 2
+/// tokens, including this one, are processed as a new sequence.
 template <class T>
 class Writer {
  public:
@@ -75,7 +75,7 @@ class Writer {
 
   const std::vector<int>& tokens() const { return tokens_; }
 
-  /// Returns the logits from which the last token was drawn.
+  /// Returns the logits after the last processed token; after draw(), those from which it drew.
   std::span<const T> logits() const { return logits_; }
 
  private:

@@ -1,6 +1,6 @@
 // A backbone with the head for self-distillation. Caron et al., arXiv:2104.14294v2, Section 3.
 //
-//   x = features of a view                     class token after the final norm, or the mean of all tokens
+//   x = features of a view                     class token or mean over patches, after the final norm
 //   h = gelu(mlp.2(gelu(mlp.0(x))))            mlp.0 [hidden, D], mlp.2 [hidden, hidden]
 //   y = mlp.4(h)                               mlp.4 [bottleneck, hidden]
 //   logits = W y / max(|y|, 1e-12)             W [out_dim, bottleneck], whose row k is g_k v_k / |v_k|

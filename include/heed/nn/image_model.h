@@ -16,7 +16,7 @@ inline AttentionShape grid_shape(Sides grid, Index prefix) {
       .queries = tokens, .keys = tokens, .grid_height = grid.height, .grid_width = grid.width, .class_token = prefix};
 }
 
-/// Base of image classifiers; CRTP as in ModelBase.
+/// Base of image models; CRTP as in ModelBase.
 template <class Derived>
 class ImageModel : public ModelBase<Derived> {
  public:

@@ -12,7 +12,8 @@ namespace heed {
 /// A mechanism in the layer NAME. declare() adds its parameters, NAME.*.
 class MechanismLayer {
  public:
-  /// `shape` gives queries, keys, grid and class token. Throws Error if the mechanism does not support it.
+  /// `shape` gives the numbers of queries and keys, and the grid or the sequence; the layout gives the other sizes.
+  /// Throws Error if the mechanism does not support it.
   MechanismLayer(std::string name, std::unique_ptr<Mechanism> mechanism, Index dim, Index heads, AttentionShape shape)
       : name_(std::move(name)), mechanism_(std::move(mechanism)), layout_(mechanism_->layout(dim, heads)) {
     shape_ = layout_.among(shape.queries, shape.keys, shape);

@@ -20,7 +20,7 @@ struct Sequences {
 /// to the caller and must outlive the pass.
 template <class T>
 struct ModelInput {
-  View<const T> images{};  ///< [B, C, h, w], or two large views of each image, [B, 2, C, h, w]
+  View<const T> images{};  ///< [B, C, H, W], or two large views of each image, [B, 2, C, H, W]
   View<const T> crops{};   ///< in addition, small views of the same images: [B, L, C, h, w]
   Sequences sequences{};
   Sequences partners{};  ///< second sequences of pairs
@@ -49,7 +49,7 @@ struct ModelPass {
   std::span<Var<T>> features{};
 };
 
-/// Number of last blocks with features, and the features' width. 0 blocks: no features.
+/// Number of blocks with features, which are the last of the model, and the features' width. 0 blocks: no features.
 struct FeatureSizes {
   Index blocks = 0, width = 0;
 };
@@ -74,7 +74,8 @@ class Model {
   /// Returns the shape of an example's logits.
   virtual Shape outputs() const = 0;
 
-  /// Returns an upper bound on the operations of a pass over one example, to reject models that overflow 64 bits.
+  /// Returns an upper bound on the operations of a pass over one example, to reject models whose counts could overflow
+  /// 64 bits.
   virtual double most_operations() const = 0;
 
   /// Returns true if the results of examples depend on each other in a training step with a batch of this size (batch

@@ -1,6 +1,6 @@
 // Transformers for token sequences: text, pixels, expressions.
 //
-//   z = tok_embed[tokens] + positions, preceded by a trained row with `start`
+//   z = [front; tok_embed[tokens]] + positions               front: trained row, with `start` or pool = "cls"
 //   z = z + attention(norm1(z));  z = z + mlp(norm2(z))      for each block, as in vit.h
 //
 //   task       logits                                                         for

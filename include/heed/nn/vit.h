@@ -21,8 +21,8 @@ namespace heed {
 /// (between square grids).
 class VisionTransformer : public ImageModel<VisionTransformer> {
  public:
-  /// Throws Error for an invalid configuration: a patch that does not divide the image, an unknown mechanism, an option
-  /// that no block's mechanism has.
+  /// Throws Error for an invalid configuration, such as a patch that does not divide the image, an unknown mechanism,
+  /// or an option that no block's mechanism has.
   VisionTransformer(const ModelConfig& model, const AttentionConfig& attention, double dropout = 0,
                     double drop_path = 0);
 

@@ -71,9 +71,9 @@ AttentionOperands<T> packed_operands(Var<T> x, const AttentionLayout& layout);
 template <class T>
 AttentionOperands<T> operands_apart(Var<T> q, Var<T> k, Var<T> v, const AttentionLayout& layout);
 
-/// Computes out [B, N, heads * value width] from the outputs of projections. `shape` gives the grid; its other sizes
-/// are taken from the operands. The mechanism and the noise must outlive the pass. `prepared` is the result of
-/// prepare(), which is called if it is omitted.
+/// Computes out [B, N, heads * value width] from the outputs of projections. `shape` gives the class token and the grid
+/// or sequence; its other sizes are taken from the operands and the layout. The mechanism and the noise must outlive
+/// the pass. `prepared` is the result of prepare(), which is called if it is omitted.
 template <class T>
 Var<T> attention(const Mechanism& mechanism, const AttentionOperands<T>& of, const AttentionLayout& layout,
                  AttentionShape shape, std::span<const Var<T>> parameters = {}, ViewFor<T> noise = {},

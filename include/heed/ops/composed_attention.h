@@ -65,9 +65,9 @@ Index composed_memory(const Mechanism& mechanism, const AttentionShape& shape);
 /// Returns the cost of a composed mechanism, from its operations. The backward pass repeats the forward pass.
 Cost composed_cost(const Mechanism& mechanism, const AttentionShape& shape);
 
-/// Run the passes of a composed mechanism on a separate tape, in `memory` of composed_memory() elements. The map is the
-/// output for v = I. Throws Error if the output is not linear in v or mixes channels, and so has no map; such a
-/// mechanism overrides maps() to return null.
+/// Run the passes of a composed mechanism on a separate tape, in `memory` of composed_memory() elements. composed_map()
+/// computes the output for v = I. It throws Error if there is no map, since the output is not linear in v or mixes
+/// channels; such a mechanism overrides maps() to return null.
 template <class T>
 void composed_forward(const Mechanism& mechanism, const AttentionInput<T>& in, const Heads<T>& out,
                       std::span<T> memory);

@@ -7,9 +7,9 @@
 namespace heed {
 
 /// Normalises each head's slice of q and k: gamma (x - mean) / sqrt(variance + eps) + beta, with the gamma and beta
-/// [query width] of `q` for all heads of q, and those of `k` for all heads of k; v is copied. Each row of x [...,
-/// layout.total()] is q of `layout.heads` heads, then k, then v of `layout.key_heads` heads. If `k` has no gamma and
-/// beta, the rows must have no k. Saved: mean and 1 / sqrt(variance + eps) of each slice.
+/// [query width] of `q` for all heads of q, and those [key width] of `k` for all heads of k; v is copied. Each row of x
+/// [..., layout.total()] is q of `layout.heads` heads, then k, then v of `layout.key_heads` heads. If `k` has no gamma
+/// and beta, the rows must have no k. Saved: mean and 1 / sqrt(variance + eps) of each slice.
 ///
 ///   dgamma += sum over rows and heads of dy xn,  dbeta += sum over rows and heads of dy
 ///   dx: for q and k, see kernels/rows/layer_norm.h;  for v, dx += dy

@@ -13,9 +13,9 @@ inline constexpr Index parallel_grain = Index{1} << 18;
 /// Minimum work of a range of rows: about three microseconds, several times the cost of passing it to another thread.
 inline constexpr Index row_grain = Index{1} << 16;
 
-/// Returns the number of rows of `width` elements that two fused operations process at a time: the largest multiple of
-/// 24, the rows of a product's tile (src/kernels/products/pair_sums.h), whose floats fit in a quarter of a 1 MB L2
-/// cache; at least 24.
+/// Returns the number of rows of `width` elements that a fused operation processes at a time: the largest multiple of
+/// 24, in whole product tiles of 4, 6 or 8 rows (src/kernels/products/pair_sums.h), whose floats fit in a quarter of a
+/// 1 MB L2 cache; at least 24.
 constexpr Index rows_in_cache(Index width) {
   constexpr Index elements = Index{1} << 16, tiles = 24;
   return std::max(tiles, elements / std::max<Index>(width, 1) / tiles * tiles);
@@ -66,8 +66,8 @@ struct ProductPart {
   }
 };
 
-/// Calls f(part) for blocks of a product [rows, columns] of `terms` multiply-adds per element. For few rows, float
-/// products are divided by columns, so that threads read different parts of the second operand.
+/// Calls f(part) for blocks of a product [rows, columns] of `terms` multiply-adds per element. Float products with
+/// fewer rows than columns are divided by columns, so that threads read different parts of the second operand.
 template <class T, class F>
 void for_product_parts(Index rows, Index columns, Index terms, const F& f) {
   if (rows >= columns || !std::is_same_v<T, float>)

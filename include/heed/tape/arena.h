@@ -1,5 +1,5 @@
-// Memory of one pass: allocated in order, released all at once, reused by the next pass. Once the largest pass has run,
-// no further memory is requested from the system.
+// Memory of one pass: allocated in order, released all at once, reused by the next pass. The third and later passes of
+// the same size request no memory from the system.
 #pragma once
 
 #include "heed/base/tensor.h"

@@ -117,8 +117,8 @@ struct Observers {
   TensorObserver<T>* tensors = nullptr;      ///< receives all results and gradients
 };
 
-/// A pass over a model: computation, execution mode, examples and observers. Without `gradients` nothing is recorded
-/// for a backward pass.
+/// A pass over a model: computation, execution mode, examples and observers. Without `gradients`, parameters have no
+/// gradients: a backward pass is recorded only for the gradients of inputs.
 template <class T>
 struct Pass {
   Parameters<T>* parameters = nullptr;
@@ -159,7 +159,7 @@ class Tape {
   /// then completes the gradients of all weights, with 0 for weights that the loss does not depend on.
   void begin(Parameters<T>& weights, Gradients<T>& gradients);
 
-  /// Starts a pass without gradients.
+  /// Starts a pass without gradients of the weights.
   void begin(Parameters<T>& weights);
 
   /// Memory reserved by the passes so far.
@@ -310,7 +310,8 @@ class Tape {
     /// Returns the destination as a matrix.
     Matrix<T> matrix(Index rows, Index columns) const { return {data, rows, columns}; }
   };
-  /// Returns the destination for the gradient of `x`. The caller must write to it before the next call of target().
+  /// Returns the destination for the gradient of `x`. The caller must write to it before the next call of target() for
+  /// the same tensor.
   Target target(Var<T> x);
 
   /// Returns true if the gradient of `x` is required.
@@ -349,7 +350,7 @@ class Tape {
     const char* operation;  ///< null for a recomputed part, whose operations are timed and observed individually
     const std::string* layer;
   };
-  /// Memory of an ended Scratch, for reuse.
+  /// Memory of an ended Scratch or of a propagated gradient, for reuse.
   struct FreeBuffer {
     Index size;
     T* data;
@@ -417,7 +418,7 @@ class Adjoint {
   std::uint32_t index_;
 };
 
-/// Returns the tape of an operation's operands; skips omitted ones. Throws Error if their tapes differ.
+/// Returns the tape of an operation's operands; all but the first may be omitted. Throws Error if their tapes differ.
 template <class T, class... Rest>
 Tape<T>& tape_of(const char* operation, Var<T> first, const Rest&... rest) {
   Tape<T>& tape = first.tape();

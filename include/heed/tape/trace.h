@@ -58,8 +58,8 @@ void for_each_gradient(std::span<const TraceEntry> trace, const F& f) {
 ///   %2 [2, 4] = linear(%0 [2, 3], fc.weight [4, 3])  forward 24 mul, 16 add; backward 48 mul, 30 add  in fc
 ///
 /// Values of the tape, including parameters, are numbered from %0; parameters are printed by their names in
-/// `parameters`, if given. The cost counts all floating-point operations, except sums of gradients of a tensor that
-/// several operations use.
+/// `parameters` or, without it, by their ids. The cost counts all floating-point operations, except sums of gradients
+/// of a tensor that several operations use.
 void write_trace(std::ostream& out, std::span<const TraceEntry> trace, const ParameterList* parameters = nullptr);
 
 /// Writes the operations as a Graphviz graph: boxes are operations, ellipses inputs and parameters.

@@ -26,7 +26,7 @@ struct AttentionStateSize {
   Index sums = 0;     ///< elements of double: in float, the rounding errors of all tokens would add up
   Index scratch = 0;  ///< elements of T
 
-  /// Adds the size of another layer's state, which uses the same scratch memory.
+  /// Adds the state size of another layer; both layers use the same scratch memory.
   AttentionStateSize& operator+=(const AttentionStateSize& other) {
     state += other.state, sums += other.sums, scratch = std::max(scratch, other.scratch);
     return *this;
@@ -38,7 +38,8 @@ class DecodingCapability {
  public:
   virtual ~DecodingCapability() = default;
 
-  /// Returns the size of the state after `tokens` tokens. It grows with `tokens`: allocate it for the longest sequence.
+  /// Returns the size of the state after `tokens` tokens. The state may grow with `tokens`: allocate memory for the
+  /// longest sequence.
   virtual AttentionStateSize state_size(const AttentionShape& shape, Index tokens) const = 0;
 
   /// Computes row `position` of forward()'s out, up to rounding, and adds the token to the state. Requires causal=true.

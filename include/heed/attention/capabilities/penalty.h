@@ -23,7 +23,7 @@ class PenaltyCapability {
   /// Returns the cost per step of the term and its gradient.
   virtual Cost penalty_cost(const AttentionShape&) const { return {}; }
 
-  /// Computes the term, once per step, and adds `factor` times its gradient to `gradient`.
+  /// Computes the term, which the loss contains once per step, and adds `factor` times its gradient to `gradient`.
   virtual void penalty(const OfNumber<AttentionPenalty>& call) const = 0;
 };
 
