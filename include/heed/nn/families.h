@@ -27,8 +27,8 @@ std::unique_ptr<Model> make_model(const Experiment& experiment);
 /// Creates the model of an experiment without any head: its logits are its features.
 std::unique_ptr<Model> make_backbone(const Experiment& experiment);
 
-/// Compares two models built for different image sizes. Returns the name of the first tensor, apart from position
-/// embeddings, whose shape or initial values differ; empty if the models can share their tensors.
+/// Compares two models built for different image sizes. Returns the name of the first common tensor, apart from
+/// position embeddings, whose shape or initial values differ; empty if the models can share their tensors.
 std::string tensor_of_one_size(const ParameterList& a, const ParameterList& b);
 
 }  // namespace heed

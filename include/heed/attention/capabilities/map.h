@@ -9,7 +9,7 @@ namespace heed {
 template <class T>
 struct AttentionMap {
   AttentionInput<T> in;
-  Heads<T> map;                       ///< one matrix per head, of map_shape()
+  Heads<T> map;                       ///< one matrix per head; map_shape() in all
   AttentionMemory<T> saved, scratch;  ///< for intermediate results
 };
 

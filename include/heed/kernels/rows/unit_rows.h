@@ -10,7 +10,8 @@ namespace heed::kernels {
 /// Lower bound on the divisor.
 inline constexpr double least_length = 1e-12;
 
-/// Computes y[r] = x[r] / divisors[r] with divisors[r] = max(|x[r]|, least_length). y may be x.
+/// Computes y[r] = x[r] / divisors[r] with divisors[r] = max(|x[r]|, least_length). y may be x. If |x[r]|^2 overflows,
+/// y[r] is 0.
 template <class T>
 void unit_rows(MatrixFor<T> x, T* divisors, Matrix<T> y) {
   using std::sqrt;
