@@ -63,7 +63,7 @@ _heed() {{
 complete -o default -F _heed heed
 )";
 
-/// Returns a shell pattern of the valid commands: "train|eval|probe|'probe model'".
+/// Returns a shell pattern of the valid commands: "'eval' | 'probe' | 'probe model'".
 std::string paths(const CommandOutline& command, const std::string& path) {
   std::string all;
   for (const CommandOutline& one : command.commands) {

@@ -21,7 +21,7 @@ double chance(const Experiment& x, const FigureName& figure) {
   return x.model.output == "tokens" ? 0 : 1 / answers;
 }
 
-/// Returns the cell that trains an arm with another seed, in a directory next to the first run's.
+/// Returns the cell that trains an arm with this seed, in a directory beside that of the arm's first run.
 Cell cell_of(const ComparedArm& arm, Index seed) {
   namespace fs = std::filesystem;
   const std::string& first = arm.runs.front().directory;

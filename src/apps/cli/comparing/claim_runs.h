@@ -8,7 +8,7 @@
 namespace heed::cli {
 
 /// Returns the values of the arms: for a finished run its figure, for a diverged run the figure of random predictions.
-/// Other runs are ignored.
+/// Ignores other runs, and finished runs without the figure.
 ClaimArms claim_arms(const std::vector<ComparedArm>& arms, const FigureName& figure);
 
 /// Drops from all named arms each seed that one of them lacks. Arms without values are not considered.

@@ -48,7 +48,7 @@ void put_first(Arms& arms, const std::string& name) {
 
 /// Comparison of an arm with the first one.
 struct Comparison {
-  std::optional<Difference> interval;  ///< pooled variance, as for claims
+  std::optional<Difference> interval;  ///< with the pooled variance, as in heed verdict
   std::optional<Difference> welch, paired;
 };
 
@@ -73,7 +73,7 @@ std::string p_text(const std::optional<Difference>& difference) {
   return !p ? "-" : *p < 0.0001 ? "< 0.0001" : fmt::format("{:.4f}", *p);
 }
 
-/// Returns the half-width, or "-" if the values do not vary between seeds.
+/// Returns the half-width of the 95 % interval, or "-" if it is 0.
 std::string half_width_text(const Difference& difference, double unit, int decimals) {
   return difference.error > 0 ? fmt::format("± {:.{}f}", unit * difference.half_width(), decimals) : "-";
 }

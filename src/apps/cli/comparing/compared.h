@@ -18,8 +18,8 @@ struct ComparedRun {
   Index seed() const { return experiment.train.seed; }
 };
 
-/// Runs that differ only in the seed, on the same data. A run without a record of its data belongs to the other runs
-/// with the same settings, if all of these have the same data.
+/// Runs that differ only in the seed, on the same data. Runs without a record of their data belong to the arm with the
+/// same settings if there is only one; otherwise they form a separate arm.
 struct ComparedArm {
   std::string name;  ///< own_name(), or the first run's directory if several arms have that name
   std::vector<ComparedRun> runs;

@@ -107,8 +107,8 @@ RunNumbers metrics_of(const RunPaths& paths) {
 }
 
 /// Prints the differing settings and environments, and the first step at which the metrics differ. Returns a clause
-/// about the difference, such as "the metrics differ from step 1 on; ". Empty if the metrics are equal and end at the
-/// same step.
+/// about the difference, such as "the metrics differ from step 1 on; ". Empty if the common metrics are equal within
+/// the tolerance and both runs' metrics end at the same step.
 std::string compare_runs(const RunPaths& a, const RunPaths& b, double tolerance) {
   const RunNumbers in_a = metrics_of(a), in_b = metrics_of(b);
   print_origins(a, b);
@@ -139,10 +139,10 @@ std::string compare_runs(const RunPaths& a, const RunPaths& b, double tolerance)
 }
 
 int diff_command(const DiffArguments& of) {
-  flush_subnormals(false);  // subnormals in files of other programs are not zeros
+  flush_subnormals(false);  // subnormals in other programs' files must not be read as zeros
   const SafetensorsFile a(tensors_of(of.a)), b(tensors_of(of.b));
   const FilesDifference found = compare_files(a, b, of.tolerance);
-  std::string parted;  // clause about the metrics' first difference, if any
+  std::string parted;  // clauses about differences of the metrics and of the tensors' steps
   if (std::filesystem::is_directory(of.a) && std::filesystem::is_directory(of.b))
     parted = compare_runs(RunPaths(of.a), RunPaths(of.b), of.tolerance);
   const std::string step_a = step_of(a), step_b = step_of(b);

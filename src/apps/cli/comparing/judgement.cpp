@@ -37,7 +37,7 @@ std::string ignored_text(const ClaimArm& arm) {
   return fmt::format(" ({}{})", arm.ignored.front(), others > 0 ? fmt::format("; {} more", others) : "");
 }
 
-/// Throws Error as judge() does.
+/// Throws judge()'s errors about unknown, repeated and empty arms, and about seeds.
 void require_arms(const ClaimArms& arms, const std::vector<Part>& parts, const std::string& source) {
   std::vector<std::string> known;
   for (const auto& [name, arm] : arms) known.push_back(name);

@@ -23,7 +23,7 @@ struct JudgedPart {
   Verdict verdict;
   double value;                               ///< difference; for one arm, its largest (if below) or smallest value
   std::optional<Difference> difference = {};  ///< none for one arm
-  std::optional<double> counted = {};  ///< deviation due to the number of test images, if larger than that of the seeds
+  std::optional<double> counted = {};  ///< binomial deviation on the test images, if larger than that over the seeds
 
   std::optional<double> half_width() const {
     return difference ? std::optional(difference->half_width()) : std::nullopt;
@@ -48,17 +48,18 @@ struct Judgement {
   /// stands for the present number of seeds.
   Verdict verdict(Index seeds = 0) const;
 
-  /// Returns the shortest list of further seeds, numbered consecutively after the last one, that would decide an
-  /// undecided claim. Each arm then has at most `most` seeds. Empty if no such list would decide it, or if the claim is
-  /// decided.
+  /// Returns the shortest list of further seeds, numbered consecutively after the last existing one, that would decide
+  /// an undecided claim. Each arm then has at most `most` seeds. Empty if no such list would decide it, or if the claim
+  /// is decided.
   std::vector<Index> deciding_seeds(Index most) const;
 };
 
 /// Returns the arms that are compared by differences, without repetition, in the order of their first mention.
 std::vector<std::string> compared_arms(const std::vector<Part>& parts);
 
-/// Judges all parts. Throws Error for an unknown arm, for an arm without values, for two differences that share an arm,
-/// and if the compared arms do not all have the same seeds, at least three.
+/// Judges all parts. Throws Error for an unknown arm, for an arm without values, for an arm that occurs twice in a
+/// part, if the compared arms do not all have the same three or more seeds or were tested on different numbers of
+/// images, for invalid accuracies, and if `less` is set for accuracies.
 Judgement judge(const ClaimValues& values, const std::vector<Part>& parts);
 
 /// Returns the seeds as text, "1, 2, 3". Seeds after the twelfth are only counted: "and 5 more".

@@ -71,7 +71,8 @@ Json run_json(const TableRun& run) {
   return json;
 }
 
-/// Prints notes on unfinished runs, which the means exclude, and on runs of other versions, which the means include.
+/// Prints notes on unfinished runs, which the means exclude, and the versions of the finished runs unless all are this
+/// program's.
 void print_notes(std::ostream& out, const std::vector<TableArm>& arms) {
   std::map<std::string, int> versions;
   std::string notes;

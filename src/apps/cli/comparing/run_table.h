@@ -50,7 +50,7 @@ void print_arms(std::ostream& out, const std::vector<TableArm>& arms, const Tabl
 /// Returns the arms as JSON: count, mean and deviation of each figure, and the runs. Missing values are null.
 Json arms_json(const std::vector<TableArm>& arms);
 
-/// Returns the version of heed that ran in a directory, from its environment.json; empty if there is none.
+/// Returns the version of heed that ran in a directory, from its environment.json; empty if this file is missing.
 std::string version_of(const RunPaths& paths);
 
 }  // namespace heed::cli

@@ -45,7 +45,7 @@ void add_row(Table& table, const char* what, const ComparedTensor& tensor, const
              fmt::format("{:.{}g}", at.b, digits), at.absolute, at.relative, at.ulps});
 }
 
-/// Returns a relative difference, rounded up to serve as a tolerance.
+/// Returns a relative difference as text, rounded up to two digits so that it serves as a tolerance.
 std::string sufficient_tolerance(double relative) {
   const double unit = std::pow(10, std::floor(std::log10(relative)) - 1);
   return fmt::format("{:.1e}", std::ceil(relative / unit) * unit);
@@ -63,7 +63,7 @@ void print_mistake(std::ostream& out, const ComparedTensor& tensor, const Safete
   }
   const Likeness same{std::max(tolerance, rounding_error(tensor.type)), 1e-3 * tensor.found.largest};
   Tensor<double> expected = tensor_numbers(a, tensor.name), got = tensor_numbers(b, tensor.name);
-  for (Index i = 0; i < got.size(); ++i)  // equal infinities, for example masked scores, do not differ
+  for (Index i = 0; i < got.size(); ++i)  // equal infinities, as in masked scores, and common NaN do not differ
     if (!std::isfinite(got[i]) && (got[i] == expected[i] || (std::isnan(got[i]) && std::isnan(expected[i]))))
       got[i] = expected[i] = 0;
   const Diagnosis d = diagnose(got.view(), expected.view(), usual_axes(tensor.shape), same);

@@ -18,16 +18,16 @@ struct ComparedTensor {
 };
 
 struct FilesDifference {
-  std::vector<ComparedTensor> tensors;      ///< in order of computation
+  std::vector<ComparedTensor> tensors;      ///< in the order of A or, if only B is a trace, of B
   std::vector<std::string> only_a, only_b;  ///< names in only one of the files
-  std::vector<std::string> other_shapes;    ///< tensors of two shapes: "x [2, 3] and [3, 2]"
+  std::vector<std::string> other_shapes;    ///< tensors whose shapes differ: "x [2, 3] and [3, 2]"
 
   /// Returns true if all tensors are within the tolerance. With `common`, ignores tensors that only one file has, or
   /// whose shapes differ.
   bool equal(bool common) const;
 };
 
-/// Reads and compares all tensors of two files. Throws Error if they have no tensor in common.
+/// Reads and compares the tensors of two files. Throws Error if no tensor has the same name and shape in both.
 FilesDifference compare_files(const SafetensorsFile& a, const SafetensorsFile& b, double tolerance);
 
 /// Prints the first and the worst difference, the kind of error of the first difference beyond rounding, and counts of

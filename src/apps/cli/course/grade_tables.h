@@ -24,7 +24,7 @@ struct Submission {
   /// Returns the text of the file, or the reason why it cannot be read.
   std::string text() const;
 
-  /// Returns the stored result; none if `mark` has changed since.
+  /// Returns the stored result for this `mark`; none if there is none.
   std::optional<Json> result() const;
 };
 

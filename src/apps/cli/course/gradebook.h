@@ -15,16 +15,16 @@ namespace heed::cli {
 /// The result of one student in one lab.
 struct LabRow {
   std::string state;
-  std::optional<double> marks;                       ///< none if nothing was handed in or graded
+  std::optional<double> marks;                       ///< none for a missing or ungraded submission
   std::string feedback;                              ///< text for the student
   int late = 0;                                      ///< days after the due date, rounded up
-  std::vector<std::pair<std::string, bool>> points;  ///< name, and true if the point is right
+  std::vector<std::pair<std::string, bool>> points;  ///< name of each point, and true if it earned marks
 };
 
 struct ClassResults {
   struct Student {
     std::string name;
-    std::size_t roster_row = 0;  ///< 0: none
+    std::size_t roster_row = 0;  ///< 0: no row
     std::vector<LabRow> rows;    ///< by lab
   };
   std::vector<Lab> labs;
@@ -63,24 +63,26 @@ std::string identity_in(const CsvRows& roster, std::size_t row);
 /// Returns a row for each student: the marks of each lab, their total, the possible total, and the late days.
 CsvRows gradebook(const ClassResults& results);
 
-/// Returns the roster with the marks of each lab, and Canvas's row of possible points, filled in: in Canvas's column
-/// `LAB (123)`; in the column Grade of Moodle's grading worksheet, if there is only one lab; or else in a new column.
-/// Other cells, and cells for which there is no mark, are unchanged.
+/// Returns the roster with the marks of each lab, and Canvas's row of possible points, filled in: in a column `LAB` or
+/// Canvas's column `LAB (123)`; in the column Grade of Moodle's grading worksheet, if there is only one lab; or else in
+/// a new column. Other cells, and cells for which there is no mark, are unchanged.
 CsvRows filled_roster(const ClassResults& results, CsvRows roster);
 
 /// Returns all feedback for one student.
 std::string feedback_for(const ClassResults& results, const ClassResults::Student& student);
 
-/// Returns, for each lab, the number of submissions, mean, histogram, and the points most often missed.
+/// Returns, for each lab, the number of graded submissions, the mean and the histogram of their marks, and all missed
+/// points, the most frequent first.
 std::string summary_of(const ClassResults& results);
 
 /// Throws Error if a line of `due` names neither one of the labs nor `*`, has an invalid date or further fields, or
 /// names a lab for the second time.
 void require_due(const CsvRows& due, const std::vector<std::string>& labs);
 
-/// Returns the number of days, rounded up, by which `time` (seconds since 1970) is late. Local dates and times are
-/// compared as if every day had 24 hours, whether or not summer time begins or ends in between. `due` has lines
-/// `LAB,2026-11-30 18:00`; a date without a time means the end of that day, and LAB `*` means all other labs.
+/// Returns the number of days, rounded up, by which `time` (seconds since 1970) is late; 0 if it is in time or there is
+/// no due date. Local dates and times are compared as if every day had 24 hours, whether or not summer time begins or
+/// ends in between. `due` has lines `LAB,2026-11-30 18:00`; a date without a time means the end of that day, and LAB
+/// `*` means all other labs.
 int late_days(const CsvRows& due, const std::string& lab, std::time_t time);
 
 }  // namespace heed::cli

@@ -25,9 +25,9 @@ constexpr Index largest_archive = Index{16} << 20;
 constexpr const char* ignored_names =
     R"((\.[\s\S]*|__MACOSX|__pycache__|Thumbs\.db|desktop\.ini|lab\.toml|judge\.py|calls\.py|student\.txt)?)";
 
-/// Python program that sends the number of an archive's files, and the paths and contents of at most 300 of them. It
-/// reads at most 1 MB of a file, or 8 MB of a notebook, and one byte more, so that larger files are noticed. Files with
-/// ignored names are not counted. In zip files of Windows PowerShell 5, backslashes separate directories.
+/// Python program that sends the number of an archive's files, and the paths and contents of at most 300 of them: the
+/// first 1 MB of a file, or 8 MB of a notebook, and one byte more, which shows that a file is too large. Files with an
+/// ignored name in their path are not counted. In zip files of Windows PowerShell 5, backslashes separate directories.
 constexpr const char* unpack_program = R"(
 import io, os, re, struct, sys, tarfile, zipfile
 def text(): return sys.stdin.buffer.read(*struct.unpack('<q', sys.stdin.buffer.read(8)))
@@ -67,7 +67,8 @@ std::optional<std::string> archive_stem(const std::string& name) {
   return std::regex_match(name, match, archive) ? std::optional(match[1].str()) : std::nullopt;
 }
 
-/// Returns a file's name in lower case with hyphens, without the endings added by browsers, Canvas and copying.
+/// Returns a file's name in lower case with hyphens, without endings such as " (1)", "-2", "_copy" and "-final", which
+/// browsers, Canvas and users add.
 std::string plain_name_of(const std::string& stem) {
   static const std::regex added("( ?\\(\\d+\\)|[-_ ]\\d{1,2}| ?- ?copy|[-_ ]copy|[-_ ]final)+$");
   std::string name = std::regex_replace(lower(stem), added, "");
@@ -136,7 +137,7 @@ void Intake::name_moodle_numbers() const {
         names);
 }
 
-/// Reads an entry of the class's directory: a student's directory, or a file whose name contains the student's.
+/// Reads an entry of the class's directory: a student's directory, or a file whose name begins with the student's name.
 void Intake::take_root(const Path& entry) {
   const std::string name = entry.filename();
   if (is_ignored(name)) return;

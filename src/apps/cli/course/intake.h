@@ -20,7 +20,7 @@ struct ExpectedFile {
 /// A file that was handed in and is not graded.
 struct NotRecognised {
   std::string student;  ///< empty: unknown
-  std::string lab;      ///< empty: unknown
+  std::string lab;      ///< lab without a graded file because several files compete; otherwise empty
   std::string file, remedy;
 };
 
@@ -89,7 +89,7 @@ class Intake {
   std::set<std::string> too_deep_;        ///< students with directories that are too deep to be read
   std::map<std::string, int> unmatched_;  ///< number of files whose names match no lab, by student
   std::vector<NotRecognised> not_recognised_;
-  int notebooks_ = 0;  ///< number of notebooks whose questions are unknown
+  int notebooks_ = 0;  ///< number of notebooks, counted only if no questions are available
 };
 
 }  // namespace heed::cli

@@ -81,7 +81,7 @@ int new_command(const std::string& name, const std::string& student, const std::
   return ok;
 }
 
-/// Page for students in the directory of notebooks; a bundle has it instead of the instructor's README.md.
+/// Page for students in the directory of notebooks; in a bundle, it replaces the instructor's README.md.
 constexpr const char* student_page = "for-students.md";
 
 /// Copies a file and makes the copy writable for its owner, as an installed file may be read-only.
@@ -90,8 +90,8 @@ void copy_writable(const fs::path& from, const fs::path& to) {
   fs::permissions(to, fs::perms::owner_write, fs::perm_options::add);
 }
 
-/// Copies a directory for students: without solutions, the files `pages`, hidden files, links, and files written by
-/// running the notebooks.
+/// Copies a directory for students: without solutions, files named in `pages`, hidden files, links, and files written
+/// by running the notebooks.
 void copy_for_students(const fs::path& from, const fs::path& to, const std::set<std::string>& pages = {}) {
   if (!fs::is_directory(from)) return;
   fs::create_directories(to);
@@ -134,7 +134,8 @@ void drop_dead_links(const fs::path& pages) {
   }
 }
 
-/// Copies the notebooks with their labs, the documentation, the models, and the other files that they link to.
+/// Copies the notebooks with their labs, the documentation, the models, and the other files that the notebooks and the
+/// documentation link to.
 void copy_course(const fs::path& notebooks, const fs::path& to) {
   const fs::path above = notebooks / "..";
   copy_for_students(notebooks, to / "notebooks", {"README.md", student_page});  // README.md is for the instructor

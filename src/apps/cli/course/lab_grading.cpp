@@ -185,7 +185,7 @@ LabGrader::LabGrader(Lab lab, std::uint64_t seed, const SharedHeaders* shared)
   const std::string where = lab_->directory + "/lab.toml";
   const RandomStream random = RandomStream(seed).derive(lab_->name);
   if (lab_->is_compiled()) {
-    require_compiler();  // a missing compiler or a directory without execution is no error of a submission
+    require_compiler();  // neither a missing compiler nor a noexec mount is a submission's error
     require_execution(fs::temp_directory_path());
     try {
       make_settings(random);
@@ -265,8 +265,8 @@ std::vector<Mark> LabGrader::marks_of_answers(const std::string& source) const {
   return marks;
 }
 
-/// Returns the text of the file handed out; empty if the lab has no reference, so that a submission may use all of
-/// heed.
+/// Returns the text whose includes determine the headers that a submission may use: the file handed out or, for a
+/// personal lab, its stub. Empty if the lab has no reference: a submission may use all of heed.
 std::string LabGrader::handed_out(const std::string& student) const {
   if (lab_->kind == LabKind::personal) return stub_of(definition_for(*lab_, student), personal_name);
   return lab_->reference.empty() ? "" : file_for(*lab_, student);

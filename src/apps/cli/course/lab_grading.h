@@ -25,7 +25,7 @@ Lab find_lab(const std::string& name_or_directory);
 std::vector<Lab> labs_in(const std::string& place);
 
 /// Returns the text of the file that a student gets, which a personal lab derives from the student's identity; empty if
-/// the lab lacks it.
+/// the lab has no such file.
 std::string file_for(const Lab& lab, const std::string& student);
 
 /// The marks of one submission.
@@ -57,7 +57,8 @@ class LabGrader {
   LabResult grade(const std::string& file, const std::string& student) const;
 
  private:
-  /// Throws Error or Refused if nothing can be marked; `result` still names the submission's system calls.
+  /// Throws Error or Refused if nothing can be marked; `result` then has the system calls of a submission that
+  /// compiles.
   void grade_mechanism(const std::string& source, const std::string& student, LabResult& result) const;
   std::string handed_out(const std::string& student) const;
   /// The points with the same options in their names, with their reference and hidden inputs.

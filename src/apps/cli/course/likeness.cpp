@@ -14,7 +14,7 @@ namespace heed::cli {
 
 namespace {
 
-/// Minimum fraction of common statements for a pair to be reported, and minimum tokens of a submission to be compared.
+/// Minimum `alike` of a reported pair, and minimum mean number of tokens of a compared pair.
 constexpr double least_alike = 0.9;
 constexpr std::size_t fewest_tokens = 40;
 
@@ -31,8 +31,8 @@ const std::set<std::string> keywords = words_in(
     "if else for while do return break continue switch case def in lambda not and or is with class try raise const "
     "auto using import");
 
-/// Returns the tokens of C++ or, with `python`, of Python, without comments. A string is one token; a Python line
-/// ends with ";".
+/// Returns the tokens of C++ or, with `python`, of Python, without comments and triple-quoted strings. A string is one
+/// token; a Python line ends with ";".
 std::vector<std::string> tokens_of(const std::string& text, bool python) {
   std::vector<std::string> tokens;
   const auto is_word = [](unsigned char c) { return std::isalnum(c) || c == '_'; };

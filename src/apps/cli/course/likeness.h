@@ -11,11 +11,12 @@ namespace heed::cli {
 /// Two submissions for a lab that are alike.
 struct SimilarPair {
   std::size_t first, second;
-  double alike;  ///< fraction of common statements, ignoring names, numbers and order; 1: all
+  double alike;  ///< fraction of tokens in common statements, ignoring names, numbers and order; 1: all
 };
 
-/// Returns the pairs of similar submissions for a lab, the most alike first. Ignores statements of `stubs`, the file
-/// handed out to each student, and, in a class of six or more, statements that more than half of the submissions have.
+/// Returns the pairs of similar submissions for a lab, the most alike first. Ignores the statements of `stubs`, the
+/// files handed out to the students. In a class of six or more, submissions that are not equal are compared without the
+/// statements that more than half of the class have.
 std::vector<SimilarPair> similar_pairs(const std::vector<std::string>& texts, const std::vector<std::string>& stubs,
                                        LabKind kind);
 

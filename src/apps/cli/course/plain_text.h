@@ -6,7 +6,7 @@
 namespace heed::cli {
 
 /// Returns the text as UTF-8 with line feeds and without a byte order mark: CR LF and CR become LF, UTF-16 is decoded,
-/// and bytes that are not UTF-8 are taken as Latin-1. Throws Error if it contains a zero byte.
+/// and a text that is not UTF-8 is read as Latin-1. Throws Error if it contains a zero byte.
 std::string plain_text(const std::string& bytes);
 
 }  // namespace heed::cli

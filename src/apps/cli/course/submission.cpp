@@ -58,7 +58,8 @@ Confinement for_compiler(const std::string& directory, std::vector<std::string> 
           .readable = std::move(readable)};
 }
 
-/// Returns true if the text contains the word as a whole word, or the word is empty.
+/// Returns true if the text contains the word as a whole word. An empty word is found between any two characters that
+/// belong to no word, so in all code.
 bool has_word(const std::string& text, const std::string& word) {
   const auto in_word = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
   for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; ++at)
@@ -113,7 +114,8 @@ void require_folders(const std::string& dependencies, const std::vector<std::str
   }
 }
 
-/// Returns the reason for a failed compilation whose log names no line: the assembler's error, or an exceeded limit.
+/// Returns the reason for a failed compilation whose log names no line: an unreadable header, the assembler's error, or
+/// an exceeded limit.
 std::string reason_without_place(const std::string& log) {
   static const std::regex assembler("\\.s:\\d+: Error: ([^\n]*)"), denied("fatal error: ([^\n]*: Permission denied)");
   std::smatch match;

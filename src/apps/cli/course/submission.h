@@ -32,20 +32,22 @@ class SharedHeaders {
 };
 
 /// Compiles a submission's header, named `shown` in messages, in a process confined to the directory `place`. The
-/// header may include the headers of heed that `stub`, the text of the file handed out, includes directly or
-/// indirectly; all if `stub` is empty. `shared` may be null. Throws Error with the compiler's first error.
+/// header may include the headers of heed that every mechanism needs, and those that `stub`, the text of the file
+/// handed out, includes directly or indirectly; all if `stub` is empty. `shared` may be null. Throws Error with the
+/// compiler's first error.
 void compile_submission(const std::string& header, const std::string& shown, const std::string& stub,
                         const PrivateDirectory& place, const std::string& object, const SharedHeaders* shared);
 
 /// Throws Error if a compiled submission uses heed's mechanisms, the operation tally or the dynamic linker, or, unless
-/// `stub` is empty, a function of heed that no header included by `stub` declares.
+/// `stub` is empty, a function of heed that is declared in none of the headers that compile_submission() allows.
 void require_own_work(const std::string& object, const std::string& stub);
 
 /// Returns the system functions that a compiled submission calls although no computation needs them, such as fork and
 /// socket.
 std::vector<std::string> system_calls_in(const std::string& object);
 
-/// Throws Error if the text contains one of these words, or a macro and `##`, which could compose one.
+/// Throws Error if the text contains one of these words or, if there are any, a macro and `##`, which could compose
+/// one.
 void require_no_forbidden_word(const std::string& source, const std::vector<std::string>& forbidden);
 
 }  // namespace heed::cli

@@ -70,7 +70,7 @@ void DrawnLayers::add(const AttentionSite<float>& site) {
   sheet_.rows.push_back(std::move(row));
 }
 
-/// Reduces a row to the chosen heads, or to their mean.
+/// Reduces a row to the chosen heads, or to the mean over all heads.
 void DrawnLayers::choose_heads(SheetRow& row, const PictureInfo& info) {
   const Shape& shape = row.weights.shape();
   const Index parts = shape[0], size = shape[1] * shape[2];

@@ -36,7 +36,8 @@ class DrawnLayers {
   /// Draws the next layer's row for the current image. Throws Error if the choice does not fit the layer.
   void add(const AttentionSite<float>& site);
 
-  /// Sets the sheet's title and description. Throws Error if nothing is shown, or if a chosen layer does not exist.
+  /// Sets the sheet's columns, kind and title. Throws Error if nothing is shown, if a chosen layer does not exist, or
+  /// if no shown picture depends on the chosen query.
   void finish();
 
  private:
