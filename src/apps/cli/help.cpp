@@ -24,7 +24,7 @@ constexpr const char* of_runs =
     "  data.json          path and classes of the data, checksums of its files, names of validation and test files\n"
     "  plugins.json       for mechanisms from plugins: the plugins' files; plugin-NAME.so are copies of them\n"
     "  cost.json          operations and energy of the model, by layer\n"
-    "  metrics.csv        a row for each epoch, and each step with train.log_steps:\n"
+    "  metrics.csv        a row for each epoch and, with train.log_steps, each step:\n"
     "                     kind,epoch,step,loss,accuracy,lr,images_per_s; kind is step, train, valid or test\n"
     "  gradients.csv      norms of gradients before clipping, for the same steps and epochs\n"
     "  best.safetensors   the weights with the best validation accuracy, or the latest without validation, once an\n"
@@ -44,7 +44,7 @@ constexpr const char* of_status =
     "  130  interrupted; the run is saved, and heed train --resume continues it (a second interrupt, more than\n"
     "       two seconds later, ends it at once with the state of the last checkpoint)\n";
 
-/// Returns the tables of self-supervised training, from [dino] on.
+/// Returns the table of self-supervised training, [dino].
 std::string dino_table() {
   Experiment x;
   x.train.method = "dino";

@@ -56,7 +56,7 @@ void print_tensors(const Mechanism& mechanism) {
     std::cout << fitted(fmt::format("  {:<11}  {}{}\n", spec.name, spec.shape, spec.trainable ? "" : ", not trained"));
 }
 
-/// Prints the pictures of a mechanism in heed maps, for any of its options.
+/// Prints the pictures that heed maps can draw of a mechanism, over all variants of its options.
 void print_pictures(const MechanismEntry& entry) {
   std::vector<std::pair<std::string, std::string>> meanings;  // in the order of drawing
   const auto add = [&](const std::string& name, const std::string& meaning) {
@@ -111,7 +111,7 @@ int list_one(const std::string& name) {
                   "its gradients: heed gradcheck {0}\n",
                   entry.name, options_text(first, " --set attention.")));
   const std::string page = plugin ? plugin->source : mechanism_page(entry.name);
-  // An installation has few sources.
+  // An installation lacks most sources.
   if (plugin || std::filesystem::exists(find_installed(page))) std::cout << fmt::format("its page:      {}\n", page);
   if (plugin) std::cout << fmt::format("its plugin:    {}\n", plugin->file);
   if (const std::string why = misfit(*mechanism); !why.empty())
@@ -122,8 +122,8 @@ int list_one(const std::string& name) {
   return ok;
 }
 
-/// Returns true if the mechanism has parameters for every pair of tokens, so that four times the tokens need sixteen
-/// times the parameters.
+/// Returns true if the mechanism has parameters for every pair of tokens, so that four times the tokens need up to
+/// sixteen times the parameters; the test requires more than eight times.
 bool learns_pairs(const Mechanism& mechanism) {
   const auto numbers = [&](Index side) {
     const AttentionLayout layout = mechanism.layout(/*dim=*/64, /*heads=*/4);

@@ -140,7 +140,8 @@ Ending ending_of(const std::function<Ending()>& work) {
 
 namespace {
 
-/// Returns the directories of the program's models and experiments: its build's checkout, or the installation.
+/// Returns the directories that may hold the program's models and experiments: the checkout that contains its build, or
+/// the directory share/heed of its installation.
 std::vector<std::filesystem::path> places_of_program() {
   const std::filesystem::path program = program_file();
   if (program.empty()) return {};
@@ -196,7 +197,7 @@ heed::Ending run_program(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (argc > 0) heed::cli::program_name() = heed::shell_word(argv[0]);
-  heed::flush_subnormals();  // set before other threads start, which inherit it
+  heed::flush_subnormals();  // before other threads start, since they inherit this mode
   // Set before OpenBLAS is loaded: heed calls it from its own threads (kernels/shared/blas.h), so it should start none.
   setenv("OPENBLAS_NUM_THREADS", "1", 1);
   heed::set_installed_places(heed::cli::places_of_program());

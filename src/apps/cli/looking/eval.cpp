@@ -31,7 +31,7 @@ int eval_model(EvalArguments a) {
   require(trained.experiment.model.classifier,
           "{}: the model has no classifier; evaluate its features with --knn, --linear or --shots", a.weights);
   const Part part = part_of(a.split);
-  // Checked here, because the task's error would name a key instead of the option.
+  // Checks the directory here, because the task's error would name a key instead of the option.
   if (const DataConfig& data = trained.experiment.data; !holds_sequences(data))
     dataset_directory(data.name == "scenes" ? data.source : data.name, data.path, split_of(part), "--path");
   const std::unique_ptr<BatchSource<float>> source = trained.task->open(part, false);

@@ -33,8 +33,9 @@ class FrozenFeatures {
   const Dataset& set(Part part);
   std::vector<Index> images(Part part);
 
-  /// Returns the features of these images of a part, from the last `blocks` blocks or, if the arguments give a number
-  /// of blocks, from that many; at most from all blocks of the model.
+  /// Returns the features of these images of a part, or their pixels with `arguments.pixels`. Features are from the
+  /// last `blocks` blocks or, if the arguments give a number of blocks, from that many; at most from all blocks of the
+  /// model.
   Features<float> of(Part part, std::vector<Index> images, Index blocks);
   Features<float> of(Part part, Index blocks) { return of(part, images(part), blocks); }
 

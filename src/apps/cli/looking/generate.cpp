@@ -55,7 +55,8 @@ class Stopwatch {
     return token;
   }
 
-  /// Prints the rates, with medians over a few tokens at the start and at the end.
+  /// Prints the prompts' time, the rate of generation, the median time per token over the first and over the last 16
+  /// tokens, and the state's size.
   void print(const Decoder<float>& decoder) const {
     std::string text = fmt::format("prompt: {}, read in {:.3g} s; written: {}",
                                    counted(static_cast<Index>(given_), "token"), prompts_, times_.size());

@@ -13,7 +13,7 @@ namespace heed::cli {
 namespace {
 
 /// Returns the common background of the run's test images, as recorded or, without a record, computed from them; none
-/// if they are not available.
+/// if there is no common one, or if the images are not available.
 std::optional<int> background_of(const TrainedModel& trained) {
   if (trained.run.empty()) return std::nullopt;
   if (const std::optional<DataRecord> record = read_data_record(RunPaths(trained.run))) return record->background;
@@ -26,7 +26,7 @@ std::optional<int> background_of(const TrainedModel& trained) {
 
 constexpr int white = 255, unlike = 96;
 
-/// Returns true if all pixels are near this level of grey.
+/// Returns true if all pixels, converted to grey, differ from this level by at most `unlike`.
 bool is_level(const Image& image, int level) {
   const Image grey = convert(image, {1, image.size.height, image.size.width});
   return std::ranges::all_of(grey.pixels, [=](int x) { return std::abs(x - level) <= unlike; });

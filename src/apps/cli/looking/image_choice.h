@@ -46,15 +46,15 @@ std::string name_of(const DataChoice& choice, Index index);
 /// Returns, for example, "7", or "2 (Pullover)" if the classes have names.
 std::string label_of(const Dataset& data, Index index);
 
-/// Reader of images for a trained model, converted to the model's size and channels.
+/// Reader of images, which are converted to the size and channels of a trained model's input.
 class ImageReader {
  public:
   /// `invert`: true to invert the brightness of images.
   ImageReader(const TrainedModel& trained, bool invert);
 
   /// Reads a file; transparent pixels show the common background of the run's test images, or white if there is none.
-  /// Warns on stderr if the image's background differs from theirs, or if the visible pixels are hardly distinguishable
-  /// from the background shown through transparent ones.
+  /// Warns on stderr if the image's background clearly differs from that common background, or if the visible pixels
+  /// are hardly distinguishable from the background shown through transparent ones.
   Image from_file(const std::string& file) const;
 
   /// Reads an image of a data set.
@@ -64,7 +64,8 @@ class ImageReader {
   /// Loads a file and, if `invert`, inverts it; transparent pixels of the result show the background.
   Image loaded(const std::string& file, bool invert) const;
 
-  /// Returns true if the image is invisible on the background and visible when inverted.
+  /// Returns true if the file has transparent pixels and the image is invisible on the background, but visible when
+  /// inverted.
   bool is_hidden(const std::string& file, const Image& image) const;
 
   const TrainedModel& trained_;

@@ -50,7 +50,7 @@ std::string indices_text(const MapsArguments& a) {
   return a.indices.size() > named ? fmt::format("{}-and-{}-more", text, a.indices.size() - named) : text;
 }
 
-/// Returns the output file; by default RUN/IMAGE-maps.png.
+/// Returns the output file; by default IMAGE-maps.png in the run's directory or, without a run, the working directory.
 std::string output_of(const MapsArguments& a) {
   if (!a.output.empty()) return a.output;
   const std::string image = a.file.empty() ? indices_text(a) : std::filesystem::path(a.file).stem().string();
@@ -109,7 +109,7 @@ AttentionSheet sheet_of(const MapsArguments& a, TrainedModel& trained) {
 void add_columns(AttentionSheet& sheet, const AttentionSheet& other, const std::string& name) {
   require(sheet.rows.size() == other.rows.size(), "--beside {}: has {} maps per head; expected {}", name,
           other.rows.size(), sheet.rows.size());
-  const Index first = std::ssize(sheet.columns);  // column of the second model
+  const Index first = std::ssize(sheet.columns);  // first column of the second model
   for (std::size_t i = 0; i < sheet.rows.size(); ++i) {
     SheetRow& row = sheet.rows[i];
     const SheetRow& added = other.rows[i];
@@ -123,7 +123,7 @@ void add_columns(AttentionSheet& sheet, const AttentionSheet& other, const std::
     std::copy(added.weights.begin(), added.weights.end(),
               std::copy(row.weights.begin(), row.weights.end(), both.begin()));
     row.weights = std::move(both);
-    // A block may have fewer heads than others.
+    // Columns are listed for each row, since blocks may have different numbers of heads.
     for (Index head = 0; head < a[0]; ++head) row.columns.push_back(head);
     for (Index head = 0; head < b[0]; ++head) row.columns.push_back(first + head);
     const auto other_lines = std::ranges::mismatch(row.label, added.label).in2;
@@ -151,7 +151,7 @@ std::string short_name(const std::string& source, bool is_run) {
   return (is_run ? path.filename() : path.stem()).string();
 }
 
-/// Returns the title of both models' sheets. It names the models by file name, or by path if the names are equal.
+/// Returns the title of both models' sheets. It names the models by short_name() or, if these names are equal, by path.
 std::string common_title(const MapsArguments& a, const std::string& first, const std::string& second) {
   const bool runs = a.model.empty();
   std::string one = short_name(a.source(), runs), two = short_name(a.beside, runs);

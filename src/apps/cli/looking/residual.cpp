@@ -33,7 +33,7 @@ constexpr std::array<Start, 3> starts{
     {{NewtonStart::damped, "damped"}, {NewtonStart::plain, "plain"}, {NewtonStart::backtrack, "backtrack"}}};
 
 constexpr double threshold = 1e-3;  // residual below which the table counts a matrix as converged
-constexpr Index paper_steps = 20;   // steps in the paper's Figure 4
+constexpr Index paper_steps = 20;   // steps in Figure 4 of the SOFT paper
 
 /// Matrix A of one image and head, and the iteration on it from each start.
 struct MatrixResidual {
@@ -62,7 +62,7 @@ void add_matrices(const AttentionSite<float>& site, Index block, Index iteration
   std::vector<MatrixResidual> measured(grams.size() * static_cast<std::size_t>(heads));
   parallel_for(static_cast<Index>(measured.size()), [&](Index i) {
     const Tensor<float>& gram = grams[static_cast<std::size_t>(i / heads)];
-    const Index m = gram.shape()[1];  // smaller for sequences shorter than the number of landmarks
+    const Index m = gram.shape()[1];  // number of landmarks, or fewer for a shorter sequence
     measured[static_cast<std::size_t>(i)] = measure(m, iterations, gram.data() + i % heads * m * m);
   });
   for (std::size_t i = 0; i < measured.size(); ++i)
@@ -147,7 +147,7 @@ void print(const Residuals& residuals, const std::string& examples, Index iterat
   std::cout << "\n";
 }
 
-/// Returns "soft, nystrom": the settings in which mechanisms invert a matrix.
+/// Returns the labels of the settings in which mechanisms invert a matrix: "soft, nystrom".
 std::string inverting_settings() {
   std::vector<std::string> labels;
   for (const MechanismEntry& entry : mechanisms())

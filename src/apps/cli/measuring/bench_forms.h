@@ -86,7 +86,7 @@ class Baseline {
 
   /// Prints a result as one JSON object. If there is an old result, "compare" has [{"name", "unit", "old", "new",
   /// "ratio", "change"}]. The change is "faster" or "slower" if spreads do not overlap or, for a file of --shares, if
-  /// shares differ by more than a tenth; otherwise "".
+  /// one share is less than nine tenths of the other; otherwise "".
   void print_json(Json result) const;
 
   /// Prints old and new values of common measurements, if there is an old result.
@@ -98,7 +98,7 @@ class Baseline {
   /// Returns true if a kernel reaches less than nine tenths of its recorded share; false if its share is not recorded.
   bool lost(const bench::KernelResult& kernel) const;
 
-  /// Returns a line for each kernel for which lost() is true, and one if the file is from another CPU.
+  /// Returns a line for each kernel for which lost() is true, and one if the file's shares are from another CPU.
   std::vector<std::string> warnings(const SuiteResult& result) const;
 
  private:

@@ -47,10 +47,10 @@ struct Measured {
   Index sums_over_batch = 0;          ///< batch-norm sums per step
   LoopTimes loops{};                  ///< per training step
   double step_seconds = 0;            ///< mean time of a training step, including the first steps
-  std::optional<double> divisible{};  ///< fraction of a training step that can be divided among 32 threads
+  std::optional<double> divisible{};  ///< fraction of a step's time with parallel work for 32 threads
 };
 
-/// Calls f up to ten times, or until `seconds` have passed. Returns the number of calls.
+/// Calls f at least once, and until it has been called ten times or `seconds` have passed. Returns the number of calls.
 template <class F>
 Index profile_calls(double seconds, const F& f) {
   const bench::Clock::time_point start = bench::Clock::now();

@@ -37,7 +37,7 @@ Table table_of(const std::vector<bench::KernelResult>& kernels) {
   return table;
 }
 
-/// Returns the operations that take longest: "linear 20.1, gelu 3.2, ...".
+/// Returns the four longest operations: "linear 20.1, gelu 3.2, ...".
 std::string longest(const Json& profile) {
   std::vector<std::pair<double, std::string>> operations;
   for (const auto& [name, ms] : profile.entries())

@@ -71,10 +71,10 @@ double exchange_ms(const Network& network, Index bytes, Index sums, int processe
 /// update, which each of them computes completely.
 struct Work {
   const Setup& alone;
-  bool streamed;  ///< all threads work on the same lane, not on one each
+  bool streamed;  ///< all threads work on the same lane, instead of each on a separate one
   Index lanes, batch;
 
-  /// Return the size of a gradient, and the number of batch norm's sums over the batch.
+  /// Return the size of a gradient in bytes, and the number of batch norm's sums over the batch.
   Index bytes() const { return static_cast<Index>(alone.number("gradient_bytes")); }
   Index sums() const { return static_cast<Index>(alone.number("sums_over_batch")); }
 

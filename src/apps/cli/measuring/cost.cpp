@@ -61,12 +61,13 @@ double operations_in(const Counts& counts) {
   return sum;
 }
 
-/// Returns the quantity for percentages: energy, or operations if the table has no price for any of them.
+/// Returns the quantity for percentages: energy, or the number of operations if the table has no price for any in
+/// `total`.
 double weight_of(const EnergyTable& table, const Counts& counts, const Counts& total) {
   return energy_pj(table, total) > 0 ? energy_pj(table, counts) : operations_in(counts);
 }
 
-/// Returns the most expensive layers, summed over blocks: "mlp.fc1 27.9 %, mlp.fc2 27.9 %, ...".
+/// Returns up to four layers, the most expensive after summing over blocks: "mlp.fc1 27.9 %, mlp.fc2 27.9 %, ...".
 std::string dominating(const std::vector<CostRow>& rows, const EnergyTable& table, const Counts& total) {
   std::map<std::string, double> shares;
   for (const CostRow& row : rows) {

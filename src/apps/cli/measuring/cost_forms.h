@@ -44,7 +44,8 @@ int scale_command(const CostArguments& a, const EnergyTable& table);
 /// Predicts a model's time on the host described by a file of measurements.
 int time_command(const CostArguments& a);
 
-/// Throws Error unless all tokens of the model are patches of one grid, whose size --scale can change.
+/// Throws Error unless the model's family is vit or xcit, in which all layers have the same grid of patches, whose size
+/// --scale can change.
 void require_one_resolution(const ModelConfig& model);
 
 /// Sizes of --scale: for "tokens=49..4096" the patch counts of square grids, for "dim" those multiples of the number of

@@ -35,7 +35,7 @@ bench::TimeModel time_model_of(const CostArguments& a) {
 
 /// A model's batch and predicted times.
 struct Prediction {
-  Index batch = 0, tokens = 0;  ///< tokens of each example; 0 for images
+  Index batch = 0, tokens = 0;  ///< `tokens`: of each example; 0 for images
   std::string example;
   bench::PassTime step, pass;
 
@@ -163,7 +163,7 @@ std::vector<AtTokens> over_tokens(const bench::TimeModel& model, Index batch, co
   return points;
 }
 
-/// Returns the sizes at which `second` is faster than `first`: "from 196 tokens", "at all sizes from 16 to 4096
+/// Describes from which size on `second` is faster than `first`: "from 196 tokens", "at all sizes from 16 to 4096
 /// tokens", "not up to 4096 tokens".
 std::string overtaking(const std::vector<AtTokens>& first, const std::vector<AtTokens>& second,
                        double AtTokens::*rate) {

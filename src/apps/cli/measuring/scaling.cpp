@@ -173,7 +173,7 @@ void print(const ScalingArguments& a, const MeasuredMechanism& one) {
   for (const auto& [tokens, why] : one.skipped) std::cout << fmt::format("{} tokens: {}\n", grouped(tokens), why);
 }
 
-/// Returns true if all exponents are below their bounds; prints those that are not on stderr. A bound of 0 is no bound.
+/// Returns true if all exponents are below their bounds; prints the others on stderr. A bound of 0 is no bound.
 bool within_bounds(const ScalingArguments& a, const MeasuredMechanism& one) {
   bool all = true;
   const auto check = [&](const char* pass, const char* what, const std::optional<double>& exponent, double bound) {

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Compiles the header and returns the compiler's warnings about common run-time errors, not style.
+/// Compiles the header and returns the warnings of -Wall, most of which are about likely errors, not style.
 std::vector<std::string> compile(const std::string& header, const std::string& shown, const PrivateDirectory& place,
                                  const std::string& object) {
   const std::string unit = place / "unit.cpp", log = place / "log";

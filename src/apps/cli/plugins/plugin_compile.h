@@ -30,7 +30,7 @@ std::string plugin_unit(const std::string& header, const std::vector<std::string
 std::vector<std::string> plugin_words(const std::string& include);
 
 /// Runs a program with its output and errors written to files. Returns its exit status, or 128 + N after signal N.
-/// Throws Error, which ends in `cure`, if the program cannot be started.
+/// Throws Error, whose message ends in `cure`, if the program cannot be started.
 int run_to_files(std::vector<std::string> words, const std::string& output, const std::string& errors,
                  const std::string& cure = "install it");
 
@@ -38,8 +38,8 @@ int run_to_files(std::vector<std::string> words, const std::string& output, cons
 /// compiler, LINE is the line of `header` that led there, if the compiler reports it.
 std::string first_error(const std::string& log, const std::string& header, const std::string& shown);
 
-/// Returns the compiler's warnings about `header` itself in the same form. Warnings that a template repeats for each
-/// number type are listed once.
+/// Returns the compiler's warnings about `header` itself, in the form of first_error(). Warnings that a template
+/// repeats for each number type are listed once.
 std::vector<std::string> warnings_of(const std::string& log, const std::string& header, const std::string& shown);
 
 }  // namespace heed::cli

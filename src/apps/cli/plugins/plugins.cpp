@@ -38,7 +38,7 @@ std::string& loading() {
   _exit(report_error(fmt::format("{}: throws an exception during loading", loading())));
 }
 
-/// Returns the loader's error message, without the file's name in front, and with demangled C++ names.
+/// Returns the loader's error message, without the file's name in front, and with a C++ name at its end demangled.
 std::string complaint(const std::string& file) {
   std::string text = dlerror();
   if (text.starts_with(file + ": ")) text = text.substr(file.size() + 2);
@@ -80,7 +80,7 @@ bool is_in(const void* library_base, const void* address) {
   return dladdr(address, &info) != 0 && info.dli_fbase == library_base;
 }
 
-/// Returns the plugin's record. Throws Error if it does not belong to this program's build.
+/// Returns the plugin's record. Throws Error if it is missing or damaged, or if it does not match this program's build.
 const PluginRecord& record_of(void* library, const std::string& file) {
   const void* const symbol = dlsym(library, "heed_plugin");
   Dl_info info{};

@@ -73,7 +73,8 @@ int gradcheck_command(const std::vector<std::string>& names, bool explain, bool 
     return names.empty() || std::ranges::any_of(names, [&](const auto& name) { return belongs(c, name); });
   };
   CheckFindings found;
-  // A case that overruns its memory may crash without the guard regions, so it is not run again.
+  // A case that overruns its memory may crash without the guard regions, so the gradients and costs of its operation
+  // are not checked.
   std::set<std::string> faulty;
   for (const CheckCase& c : cases)
     if (asked_for(c) && c.memory_faults)

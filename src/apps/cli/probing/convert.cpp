@@ -31,7 +31,8 @@ void require_parameters(const std::string& file, const Experiment& x, const std:
             x.model.depth);
 }
 
-/// Returns the table [model] for tensors converted from `file`, a Hugging Face model of this kind.
+/// Returns the tables [model] and [attention], after comments, for tensors converted from `file`, a Hugging Face model
+/// of this kind.
 std::string model_table(const std::string& file, const std::map<std::string, Shape>& shapes, const std::string& kind,
                         Index heads) {
   const ModelOfTensors found = model_of_tensors(file, shapes, heads);
@@ -47,8 +48,8 @@ std::string model_table(const std::string& file, const std::map<std::string, Sha
   return comments + text.substr(0, text.find("\n[data]"));
 }
 
-/// Writes a converted file and, beside it, the table of its model: both or neither. Throws Error if a different table
-/// exists.
+/// Writes a converted file and, beside it, the TOML file of its model: both or neither. Throws Error if a different
+/// TOML file exists.
 int convert_with_table(const std::string& kind, const std::string& in, const std::string& out, Index heads) {
   const std::string model = std::filesystem::path(out).replace_extension(".toml");
   require(model != out, "{}: expected a name that does not end in .toml, the extension of the model file", out);

@@ -85,7 +85,7 @@ void PassTrace<T>::add_map(View<const T> values) {
 
 template <class T>
 void PassTrace<T>::write(const std::string& path, const std::string& step) {
-  if (backward_) add_steps();                 // without a backward pass, later steps come from computing the map
+  if (backward_) add_steps();  // without a backward pass, the remaining steps come from computing the map
   std::map<std::string, std::string> layers;  // by the name of their only operation
   for (const TraceEntry& entry : operations_)
     if (is_whole_layer(entry, operations_) && std::ranges::count(gradients_, entry.layer, &Entry::name) == 0)

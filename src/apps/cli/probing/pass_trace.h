@@ -22,7 +22,7 @@ class PassTrace final : public TensorObserver<T> {
  public:
   PassTrace();
 
-  /// Returns the observers of the pass, whose operations are not fused, as for cost tables.
+  /// Returns the observers of the pass; they prevent the fusion of its operations, as for cost tables.
   Observers<T> observers() { return {.trace = &operations_, .tensors = this}; }
 
   void observe(const ObservedTensor<T>& tensor) override;
@@ -31,7 +31,7 @@ class PassTrace final : public TensorObserver<T> {
   /// the order of the backward pass.
   void add_gradient(const std::string& name, View<const T> values);
 
-  /// Adds a mechanism's map as map.out, before its result, unless the mechanism has reported its steps.
+  /// Adds a mechanism's map as map.out, the first tensor of the trace, unless the mechanism has reported its steps.
   void add_map(View<const T> values);
 
   /// Writes the trace; `step`, if not empty, is the training step of the weights.

@@ -183,14 +183,13 @@ void probe_linear(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& res
   results.add("grad.bias", tape.gradient(vb));
 }
 
-/// A probed model.
 struct ProbedModel {
   bool training = false;  ///< true: batch norm uses the batch's statistics and updates the running ones
   Experiment experiment;
   std::unique_ptr<Model> model;
 
   explicit ProbedModel(const ProbeArguments& a) {
-    constexpr std::string_view mode = "mode=";  // an option of the probe
+    constexpr std::string_view mode = "mode=";  // an option of the probe, not of the model
     std::vector<std::string> sets;
     for (const std::string& set : a.sets)
       if (set.starts_with(mode))

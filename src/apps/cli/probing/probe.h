@@ -32,7 +32,7 @@ class ProbeOutput {
   /// Returns the observers of the pass, which record a trace if requested.
   Observers<T> observers() { return trace_ ? trace_->observers() : Observers<T>{}; }
 
-  /// Adds a result. Throws Error if it overflows the number type.
+  /// Adds a result. Throws Error if an element is not finite, as after overflow.
   void add(const std::string& name, View<const T> values) {
     require(std::all_of(values.begin(), values.end(), [](T x) { return std::isfinite(x); }),
             "probe: '{}' is not finite: the given values are too large for {}", name,
@@ -84,7 +84,7 @@ void read_sets(const ProbeArguments& a, const char* probe, const Declare& declar
 /// Subject of a probe: a mechanism adds --mechanism and --grid, a model adds MODEL and --weights.
 enum class Probed { tensors, mechanism, model };
 
-/// A probe's function: takes the tensors, calls finish() on them, computes, and adds the results.
+/// A probe's function: takes its tensors from `in`, calls in.finish(), computes, and adds the results.
 template <class T>
 using ProbeFunction = void (*)(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& results);
 

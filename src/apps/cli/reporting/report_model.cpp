@@ -91,7 +91,8 @@ PatchGrid choice_of(PatchGrid grid) {
 
 /// Returns {"grid": [rows, columns], "class_token", "blocks": [{"mechanism", "heads", "rows", "columns", "channels",
 /// "weights", "largest"}]}. The first query is the class token, or the mean over all patches; the other queries are the
-/// patches of the grid, row by row. A block without a map has only "mechanism". Adds the weights' size to `bytes`.
+/// patches of the grid, row by row. Maps between channels have no queries. A block without a map has only "mechanism".
+/// Adds the weights' size to `bytes`.
 Json maps_json(const Study& study, const Image& image, std::size_t& bytes) {
   const Tensor<float> input = normalised(study.trained, {image});
   Json json, blocks = Json::list();
@@ -133,7 +134,8 @@ Json maps_json(const Study& study, const Image& image, std::size_t& bytes) {
   return json;
 }
 
-/// Returns maps of the first images, as many as the size limit allows: a list of {answer_json..., "maps"}.
+/// Returns a list of {answer_json..., "maps"} for the first of `answers`, as many as the size limit allows, but at
+/// least one.
 Json mapped_images(const Study& study, const std::vector<Answer>& answers) {
   Json list = Json::list();
   std::size_t bytes = 0;

@@ -70,7 +70,7 @@ double in_epochs(const std::vector<EpochRecord>& epochs, Index step) {
 
 /// Returns {"mean_of": K, "epoch": [...], "loss": [...], "lr": [...], "gradient_norm": [...]}: means of K steps each,
 /// where K is the smallest number that gives at most 400 points; "epoch" is the position of the last of the K steps, in
-/// epochs. Null without logged steps or a complete epoch.
+/// epochs. Null if no steps are logged or no epoch is complete.
 Json steps_json(const RunHistory& history) {
   constexpr std::size_t most = 400;
   const std::vector<StepRecord>& steps = history.steps;
@@ -99,7 +99,8 @@ Json from_file(const std::string& path, const Take& take) {
   return std::filesystem::exists(path) ? take_json(path, take) : Json();
 }
 
-/// Returns the run's init.json, with the tensors replaced by the number of tensors of each status.
+/// Returns the run's init.json, with the tensors replaced by the number of tensors of each status; null if it is
+/// missing.
 Json init_of_run(const RunPaths& paths) {
   return from_file(paths.init(), [](Json init) {
     std::map<std::string, Index> count;

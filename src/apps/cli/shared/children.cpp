@@ -18,7 +18,7 @@ namespace heed::cli {
 namespace {
 
 /// Puts the child into its own process group, so that Ctrl-C reaches it only through the parent; requests SIGTERM when
-/// the parent dies, and ends the child if the parent has already died.
+/// the parent dies, and ends the child if the parent has already died. Restores the signal mask `signals`.
 void part_from(pid_t parent, const sigset_t& signals) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);

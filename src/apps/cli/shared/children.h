@@ -10,8 +10,8 @@
 
 namespace heed::cli {
 
-/// Processes started by this one. While the object exists, SIGINT and SIGTERM (and SIGHUP, unless ignored) are passed
-/// on to the children instead of ending this process; if this process dies, the children get SIGTERM. The destructor
+/// Processes started by this one. While the object exists, SIGINT and SIGTERM (and SIGHUP, unless ignored) do not end
+/// this process; wait() passes them on to the children. If this process dies, the children get SIGTERM. The destructor
 /// sends SIGTERM to running children and waits for them.
 class Children {
  public:

@@ -100,11 +100,10 @@ class CommandLine {
   /// Returns the program with all commands.
   CommandOutline outline() const;
 
-  /// Adds an option to all existing commands.
+  /// Adds an option to all existing commands without subcommands.
   void option_of_all(const std::string& name, Destination into, const std::string& meaning, const OptionRules& rules);
 
-  /// Calls first(command name), runs the command and returns its exit status. Throws Error for an unknown command or
-  /// option.
+  /// Calls first(command name), runs the command and returns its exit status. Throws Error for an invalid command line.
   int run(int argc, char** argv, const std::function<void(const std::string&)>& first);
 
  private:

@@ -27,8 +27,8 @@ Index machine(const std::string& root) {
 /// Returns the memory limit of a control group in bytes.
 double limit_of_group(const std::string& group) {
   double bytes = 0;
-  for (const char* const file : {"/memory.max", "/memory.limit_in_bytes"})  // versions 2 and 1
-    if (std::ifstream(group + file) >> bytes) return bytes;                 // otherwise "max"
+  for (const char* const file : {"/memory.max", "/memory.limit_in_bytes"})  // of control groups version 2 and 1
+    if (std::ifstream(group + file) >> bytes) return bytes;                 // otherwise "max", or no file
   return std::numeric_limits<double>::infinity();
 }
 

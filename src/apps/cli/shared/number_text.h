@@ -19,7 +19,7 @@ std::string with_sign(double value, int decimals);
 /// Returns a format with a number of significant digits, like %g: "0.001235", "1.2e-07".
 NumberFormat significant(int digits);
 
-/// Formats a number with three digits: "1.25", "12.5", "125".
+/// Formats a positive number with up to two decimals and at least three digits: "1.25", "12.5", "1250".
 std::string digits(double value);
 
 /// Formats a fraction as a whole percentage: "75 %".

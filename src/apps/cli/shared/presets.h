@@ -11,7 +11,7 @@ namespace heed::cli {
 /// Adds --preset.
 void add_preset(Command command, std::string& preset);
 
-/// Returns a preset's keys of [data] as overrides, and prints them; empty for no preset.
+/// Returns a preset's keys of [data] as overrides, and prints them as a warning; empty for no preset.
 std::vector<std::string> preset_sets(const std::string& preset);
 
 }  // namespace heed::cli

@@ -22,7 +22,7 @@ namespace heed::cli {
 class Table {
  public:
   /// Adds a column with a heading for text and Markdown and a name for CSV and JSON. `format` applies to its numbers in
-  /// text; CSV and JSON have the shortest digits that parse to the same number.
+  /// text and Markdown; CSV and JSON have the shortest digits that parse to the same number.
   Table& column(std::string title, std::string key, NumberFormat format = {});
 
   /// Adds a column for text and Markdown only.

@@ -212,7 +212,7 @@ void add_model_choice(Command command, ModelChoice& choice) {
 Index visit_test_examples(TrainedModel& trained, Index most,
                           const std::function<void(Index layer, const AttentionSite<float>& site)>& visit) {
   Index done = 0;
-  // Runs the remaining requested examples of a batch through the model: run(tape, count, visitor).
+  // Runs a batch, or its first examples if fewer are still needed, through the model: run(tape, count, visitor).
   const auto take = [&](Index size, const auto& run) {
     const Index count = std::min(size, most - done);
     Tape<float> tape({.parameters = &trained.parameters});

@@ -19,7 +19,7 @@ struct ModelChoice {
   std::string preset{};  ///< preset of the image preprocessing
   std::string names{};   ///< file of class names
   bool whole = false;    ///< a tree without test/ is entirely for testing, unless it holds the run's data
-  bool by_name = false;  ///< other data sets have the classes of the run, too, by name
+  bool by_name = false;  ///< classes of other data sets are matched by name to those of the run
   std::vector<std::string> sets{};
   int threads = 0;
 
@@ -34,11 +34,11 @@ struct ModelChoice {
 /// model.heads.
 ModelOfTensors automatic_model(const std::string& weights, const std::vector<std::string>& sets);
 
-/// Configuration and best weights of a run. Evaluation uses float, whatever number type was used in training.
+/// Configuration and weights of a trained model. Evaluation uses float, whatever number type was used in training.
 struct TrainedModel {
-  /// Without `choice.weights`, loads best.safetensors of the run, or last.safetensors before the first complete epoch.
-  /// If `sets` change model.image, the position embedding is interpolated; throws Error if another tensor depends on
-  /// the image size.
+  /// Without `choice.weights`, loads best.safetensors of the run or, if it is missing, last.safetensors. If `sets`
+  /// change model.image, the position embedding is interpolated; throws Error if another tensor depends on the image
+  /// size.
   TrainedModel(const ModelChoice& choice, const std::vector<std::string>& sets);
 
   std::string run;  ///< empty for weights without a run
@@ -49,7 +49,8 @@ struct TrainedModel {
   std::unique_ptr<Task<float>> task;  ///< resamples images if model.image differs from the run's
 };
 
-/// Returns "data.name = 'text' has sequences of tokens" for data without one label per image; otherwise empty.
+/// Returns, for example, "data.name = 'text' has sequences of tokens" for data without one label per image; otherwise
+/// empty.
 std::string without_labelled_images(const DataConfig& data);
 
 /// Warns if any of the recorded files `names` of the run's data has changed, or if files among `read` were added.

@@ -27,7 +27,7 @@ struct LrArguments {
   bool csv = false;
 };
 
-/// Returns a row for every n-th step.
+/// Returns a table with a row for every n-th step.
 Table every(std::size_t n, const RateTest& test) {
   const auto scientific = [](double x) { return fmt::format("{:.2e}", x); };
   Table table;

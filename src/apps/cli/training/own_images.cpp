@@ -17,7 +17,7 @@ namespace {
 
 /// Statistics of up to a thousand training images.
 struct Look {
-  Index channels = 1, side = 0;   ///< 3 if any image is in colour; median of the square roots of areas
+  Index channels = 1, side = 0;   ///< 3 if any image is in colour; median of sqrt(height * width)
   std::vector<double> mean, std;  ///< by channel, pixels from 0 to 1
 };
 
@@ -53,7 +53,7 @@ Look look_at(const Dataset& data) {
         squares[c] += x * x / static_cast<double>(n);
       }
   });
-  constexpr double least_std = 0.01;  // for images of a single colour
+  constexpr double least_std = 0.01;  // lower bound, for images of a single colour
   const double images = static_cast<double>(count);
   for (std::size_t c = 0; c < channels; ++c) {
     const double mean = sum[c] / images;

@@ -50,7 +50,7 @@ std::ptrdiff_t count_open(const std::vector<Cell>& cells, bool redo) {
       cells, [&](const Cell& cell) { return !done(cell) || (redo && cell.state == CellState::diverged); });
 }
 
-/// Throws Error for changed cells or, with `redo`, removes them and the diverged ones.
+/// With `redo`, removes diverged cells, and changed cells that a sweep created. Throws Error for other changed cells.
 void clear_way(std::vector<Cell>& cells, bool redo) {
   for (Cell& cell : cells) {
     const bool changed = cell.state == CellState::changed;

@@ -43,7 +43,8 @@ Json cell_json(const Cell& cell) {
                        {"version", HEED_VERSION}});
 }
 
-/// Returns an arm's name as a directory name: characters except letters, digits and "+-._=:" become '_'.
+/// Returns an arm's name as a directory name of at most 120 characters: a leading '.' and all characters except
+/// letters, digits and "+-._=:" become '_'.
 std::string directory_name(std::string name) {
   constexpr std::size_t longest = 120;
   for (char& c : name)

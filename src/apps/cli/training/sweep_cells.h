@@ -35,7 +35,8 @@ std::vector<Cell> find_cells(const std::vector<SweepCell>& sweep, const std::str
 void read_state(Cell& cell);
 
 /// Marks a cell as changed if its run was started with data that differ from the data of the first run with the same
-/// data settings. With `now`, the run's data are compared with the present data instead, if these can be opened.
+/// data settings. With `now`, the run's data are compared with the present data instead; if these cannot be opened, no
+/// cell is marked.
 void mark_changed_data(std::vector<Cell>& cells, bool now);
 
 /// Writes cell.toml, the input of heed train, and cell.json.
@@ -56,8 +57,8 @@ std::string arm_of(const std::string& directory);
 /// Returns how the run in a cell's directory diverged; empty if it has not, or if the directory is not a cell's.
 std::string divergence_of(const std::string& directory);
 
-/// Trains the open and begun cells, `jobs` at a time, each in a separate process; together they use `threads` threads.
-/// Reports each result on stderr. Returns false if interrupted; begun cells are then saved.
+/// Trains the open and begun cells, `jobs` at a time, each in a separate process; together they use `threads` threads,
+/// but at least one each. Reports each result on stderr. Returns false if interrupted; begun cells are then saved.
 bool run_cells(std::vector<Cell>& cells, int jobs, int threads);
 
 /// Groups the cells by arm, in order, for tables.

@@ -18,7 +18,7 @@ namespace heed::cli {
 
 namespace {
 
-/// Returns the fraction of a cell's epochs that are complete.
+/// Returns the fraction of a cell's epochs that are complete; 1 if its training has ended.
 double share_done(const Cell& cell) {
   if (cell.state != CellState::open && cell.state != CellState::begun) return 1;
   return static_cast<double>(read_history(cell.paths()).epochs.size()) /

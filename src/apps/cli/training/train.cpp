@@ -52,8 +52,9 @@ std::atomic<bool> interrupt{false};
 std::atomic<std::time_t> interrupted_at{0};  ///< seconds of the monotonic clock; 0: not interrupted
 bool has_terminal = false;
 
-/// Handles Ctrl-C. The first signal stops the run after the current step. A later one ends the program at once, except
-/// within two seconds of the first: a terminal and a launcher may each send a signal.
+/// Handles Ctrl-C. The first signal stops the run after the current step. A later one ends the program at once, unless
+/// it arrives within two seconds of the first (in whole seconds of the clock): a terminal and a launcher may each send
+/// a signal.
 extern "C" void on_interrupt(int signal) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -72,8 +73,8 @@ void print_init(const TrainPlan& plan) {
   if (!plan.init.empty()) std::cout << fmt::format("from {}: {}\n", printable(plan.init), taken_text(plan.taken));
 }
 
-/// Returns a line with the user's own classes, "'cat' 24+3+6, 'dog' ...": numbers of training, validation and test
-/// examples. Empty for data sets with known classes.
+/// Returns a line with the user's own classes, "'cat' 24+3+6, 'dog' ...": numbers of training, validation (if any) and
+/// test examples. Empty for data sets with known classes.
 std::string classes_text(const Experiment& x, const TrainPlan& plan) {
   if (x.data.name != "folder" && x.data.name != "documents") return "";
   constexpr std::size_t most = 20;
@@ -88,8 +89,8 @@ std::string classes_text(const Experiment& x, const TrainPlan& plan) {
                                     plan.validation_classes.empty() ? "" : " + to validate");
 }
 
-/// Warns about data.validation if the data have their own validation examples, and about classes without training
-/// examples.
+/// Warns about data.validation if it has no effect, because the data have their own validation examples, and about
+/// classes without training examples.
 void warn_of_examples(const Experiment& x, const TrainPlan& plan) {
   const Index aside = x.data.validation;
   if (plan.own_validation && aside > 0 && aside != plan.validation_examples && aside != DataConfig{}.validation)
@@ -118,7 +119,8 @@ void warn_of_warm_up(const Experiment& x, const TrainPlan& plan) {
 }
 
 /// Warns about the training examples that each epoch leaves out with its last, incomplete batch, if these are the same
-/// in every epoch or more than a tenth of all. Windows of a text are drawn at random, so none is left out.
+/// in every epoch or more than a tenth of all. With data.shuffle, windows of a text are drawn at random, so none is
+/// left out.
 void warn_of_left_out(const Experiment& x, const TrainPlan& plan) {
   const Index left = plan.train_examples - plan.steps_per_epoch * x.train.batch;
   const bool drawn = x.data.name == "text" && x.data.shuffle;
@@ -241,8 +243,8 @@ class TrainProgress : public TrainObserver {
   }
 
   /// Returns a sentence about a classifier no better than always predicting the test set's most frequent class: its
-  /// accuracy does not exceed that class's fraction p by two standard errors sqrt(p (1 - p) / n) of n examples.
-  /// Otherwise empty.
+  /// accuracy does not exceed that class's fraction p by more than two standard errors sqrt(p (1 - p) / n) of n
+  /// examples. Otherwise empty.
   const std::string& remark() const { return remark_; }
 
   /// Clears the bar.
@@ -256,7 +258,7 @@ class TrainProgress : public TrainObserver {
     const std::string package = energy_->report();  // read before the peak measurement, which uses energy, too
     const double rate = seconds_ > 0 ? images_ / seconds_ : last_.images_per_s;
     const int processes = started_processes().count();
-    // The peak measurement takes at most a twentieth of the training's time.
+    // The peak measurement takes about a twentieth of the training's time, but at least 0.02 s and at most 0.2 s.
     const double operations = static_cast<double>(plan_.operations),
                  peak = processes * peak_flops(std::clamp(seconds_ / 20, 0.02, 0.2));
     std::cout << fitted(fmt::format(
@@ -409,7 +411,8 @@ Experiment experiment_of(const TrainArguments& a) {
   for (const std::string& set : sets) {
     const bool divides = set.starts_with("data.validation=");
     divided = divided || divides;
-    // Without FILE, other keys may be valid only with the model and means that the images determine below.
+    // Without FILE, keys other than these three of [data] may be valid only with the model and means that the images
+    // determine below.
     if (!a.file.empty() || divides || set.starts_with("data.limit=") || set.starts_with("data.skip_bad="))
       given.push_back(set);
   }

@@ -15,7 +15,7 @@ function confusionTable(model) {
     return make("tr", {}, make("th", {scope: "row"}, model.classes[of]), cells,
       make("td", {}, total === 0 ? "-" : `${(100 * counts[of] / total).toFixed(1)} %`));
   });
-  const long = model.classes.join("").length > 60;  // the names would widen the columns
+  const long = model.classes.join("").length > 60;  // names that would widen the columns are set vertically
   return make("div", {}, make("p", {class: "note"}, "Rows: true classes. Columns: predicted classes."),
     make("div", {class: "wide"}, make("table", {class: long ? "confusion upright" : "confusion"},
     make("thead", {}, make("tr", {}, make("td"), model.classes.map((name) =>
@@ -39,7 +39,7 @@ function confusionDots(model) {
     "aria-label": `Confusion matrix of ${n} classes: rows are true classes, columns are predicted classes`}, dots);
 }
 
-/** Returns the pairs of classes that are confused most often. */
+/** Creates the table of up to ten pairs of classes that are confused most often. */
 function worstPairs(model) {
   const pairs = model.confusion.flatMap((counts, of) =>
     counts.map((count, answer) => ({of, answer, count})).filter((pair) => pair.of !== pair.answer && pair.count > 0));
