@@ -137,7 +137,7 @@ class RosterSearch {
 
   const CsvRows& roster_;
   CsvRows plain_;                            ///< letters_of() of each cell
-  std::vector<std::size_t> number_columns_;  ///< columns of the platform's numbers
+  std::vector<std::size_t> number_columns_;  ///< columns with students' numbers in Moodle or Canvas
   std::vector<std::size_t> digit_columns_;   ///< columns searched for names that consist of digits
 };
 

@@ -126,7 +126,7 @@ std::map<std::string, int> common(const std::map<std::string, int>& a, const std
   return both;
 }
 
-/// Returns the words of a text with which code distinguishes number types or reaches outside its process.
+/// Returns the words of a text that serve to distinguish number types or to reach outside the process.
 std::set<std::string> suspicious_words_in(const std::string& text, bool python) {
   static const std::set<std::string> cpp_words = words_in(
       "is_same is_same_v same_as is_floating_point is_floating_point_v Counted float typeid sizeof numeric_limits "

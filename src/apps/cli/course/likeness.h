@@ -20,8 +20,8 @@ struct SimilarPair {
 std::vector<SimilarPair> similar_pairs(const std::vector<std::string>& texts, const std::vector<std::string>& stubs,
                                        LabKind kind);
 
-/// Returns, separated by commas, the words of a submission with which code distinguishes number types or reaches
-/// outside its process, except those in `stub`.
+/// Returns, separated by commas, the words of a submission that serve to distinguish number types or to reach outside
+/// the process, except those in `stub`.
 std::string suspicious_words(const std::string& text, const std::string& stub, LabKind kind);
 
 /// Returns a section of an HTML page: both texts side by side.

@@ -96,7 +96,7 @@ void copy_headers(const std::string& from, const std::set<std::string>& headers,
   }
 }
 
-/// Copies the formatting library, which heed's headers include, if it is in the same folder, as in the tar file of
+/// Copies the formatting library, which heed's headers include, if it is in their folder, as in the tar file of
 /// `make package`.
 void copy_library(const std::string& from, const std::string& to) {
   const fs::path library = fs::path(from) / "fmt";

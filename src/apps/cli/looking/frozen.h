@@ -29,7 +29,7 @@ class FrozenFeatures {
   const DataConfig& data() const { return trained_.experiment.data; }
 
   /// set() returns the split that contains a part, images() the indices of the part's images. Both throw Error if there
-  /// are none.
+  /// are no such images.
   const Dataset& set(Part part);
   std::vector<Index> images(Part part);
 

@@ -40,7 +40,7 @@ struct Setup {
   double busy() const { return number("loops_busy_ms"); }
   double serial() const { return wall() - open(); }
 
-  /// Returns `ms`, summed over threads, as a percentage of the total time of all threads.
+  /// Returns `ms`, a sum over threads, as a percentage of the total time of all threads.
   double share(double ms) const { return 100 * ms / (threads * wall()); }
 };
 

@@ -16,7 +16,7 @@ namespace heed::cli {
 namespace {
 
 constexpr std::size_t most_mistakes = 24;
-/// Numbers of images with maps: mistakes, and the first test images.
+/// Maximum numbers of mistakes and of first test images that have maps.
 constexpr std::size_t mistakes_with_maps = 4, first_with_maps = 4;
 /// Limits on the size of a model's maps, and on the number of selectable queries of an image.
 constexpr std::size_t most_map_bytes = 4 << 20;

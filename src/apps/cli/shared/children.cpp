@@ -26,7 +26,8 @@ void part_from(pid_t parent, const sigset_t& signals) {
   sigprocmask(SIG_SETMASK, &signals, nullptr);
 }
 
-/// Turns a forked child into a new run of this program. Takes no locks before exec, since another thread may hold them.
+/// Executes this program with new arguments in a forked child. Takes no locks before exec, since another thread may
+/// hold them.
 [[noreturn]] void become(char** arguments, int log, pid_t parent, const sigset_t& signals) {
   part_from(parent, signals);
   const int nothing = open("/dev/null", O_RDONLY);

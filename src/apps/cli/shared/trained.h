@@ -18,7 +18,7 @@ struct ModelChoice {
   std::string model{};   ///< instead of a run: a model file, or "auto" for the model inferred from the weights' tensors
   std::string preset{};  ///< preset of the image preprocessing
   std::string names{};   ///< file of class names
-  bool whole = false;    ///< a tree without test/ is entirely for testing, unless it holds the run's data
+  bool whole = false;    ///< a directory without test/ is entirely for testing, unless it holds the run's data
   bool by_name = false;  ///< classes of other data sets are matched by name to those of the run
   std::vector<std::string> sets{};
   int threads = 0;
