@@ -35,6 +35,7 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <cstdint>
 #include <ctime>
 #include <filesystem>
 #include <iostream>
@@ -49,21 +50,21 @@ namespace heed::cli {
 namespace {
 
 std::atomic<bool> interrupt{false};
-std::atomic<std::time_t> interrupted_at{0};  ///< seconds of the monotonic clock; 0: not interrupted
+std::atomic<std::int64_t> interrupted_at{0};  ///< milliseconds of the monotonic clock; 0: not interrupted
 bool has_terminal = false;
 
 /// Handles Ctrl-C. The first signal stops the run after the current step. A later one ends the program at once, unless
-/// it arrives within two seconds of the first (in whole seconds of the clock): a terminal and a launcher may each send
-/// a signal.
+/// it arrives within two seconds of the first: a terminal and a launcher may each send a signal.
 extern "C" void on_interrupt(int signal) {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  std::time_t first = 0;
-  if (interrupted_at.compare_exchange_strong(first, now.tv_sec)) {  // two threads may each receive a signal
+  timespec clock{};
+  clock_gettime(CLOCK_MONOTONIC, &clock);
+  const std::int64_t now = std::int64_t{clock.tv_sec} * 1000 + clock.tv_nsec / 1'000'000;
+  std::int64_t first = 0;
+  if (interrupted_at.compare_exchange_strong(first, now)) {  // two threads may each receive a signal
     interrupt = true;
     constexpr std::string_view text = "\nsaving; to end without saving, interrupt again after two seconds\n";
     if (has_terminal && ::write(STDERR_FILENO, text.data(), text.size()) < 0) return;
-  } else if (now.tv_sec - first >= 2) {
+  } else if (now - first >= 2000) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
   }
