@@ -1,6 +1,7 @@
 // Checks that the source layout matches docs/architecture.md: a layer's folder has the same name in include/heed, src
-// and tests; files include only headers of lower layers; private headers are in src; a folder has a limited number of
-// files; operations are in sources named like their headers. The same checks must find faults planted in a small tree.
+// and tests; files include only headers of their own and of lower layers; private headers are in src; a folder has a
+// limited number of files; operations are in sources named like their headers. The same checks must find faults planted
+// in a small tree.
 #include "heed/io/file.h"
 #include "support/temporary.h"
 
@@ -249,7 +250,7 @@ class Layout {
   fs::path root_;
   Lines layers_, faults_;
   std::map<std::string, std::set<std::string>> users_;  ///< for each header outside tests, the files that include it
-  std::set<std::string> public_;                        ///< public headers
+  std::set<std::string> public_;
 };
 
 /// A valid tree of two layers.

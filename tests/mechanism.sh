@@ -26,7 +26,7 @@ extract() {
 
 # The build is copied with its modification times, so that make compiles only the new files and the list.
 mkdir "$place/notebooks"
-cp -a notebooks/solutions "$place/notebooks"  # a test includes one
+cp -a notebooks/solutions "$place/notebooks"  # a test includes a solution
 cp -a Makefile mk include src tests examples "$build" "$place"
 extract hydra.h
 extract tests/attention/hydra.cpp

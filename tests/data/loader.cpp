@@ -402,7 +402,7 @@ BOOST_AUTO_TEST_CASE(unreadable_images_surface_at_their_batch) {
     for (Index i = 0; i < 2; ++i) BOOST_TEST((loader.next() != nullptr));
     check_error([&] { loader.next(); }, {"image 5: unreadable"});
     loader.start(0, 3);
-    for (Index i = 3; i < 6; ++i) BOOST_TEST((loader.next() != nullptr));  // in all slots, even the one with the error
+    for (Index i = 3; i < 6; ++i) BOOST_TEST((loader.next() != nullptr));  // also in the slot of the failed batch
   }
 }
 

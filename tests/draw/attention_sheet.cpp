@@ -206,7 +206,7 @@ BOOST_AUTO_TEST_CASE(negative_weights_turn_the_scale_around_zero) {
 BOOST_AUTO_TEST_CASE(negative_weights_have_a_dash) {
   AttentionSheet sheet = small_sheet();
   sheet.image = Image{{1, 8, 8}, std::vector<std::uint8_t>(64, 0)};
-  Tensor<float>& weights = sheet.rows[1].weights;  // the largest is 3
+  Tensor<float>& weights = sheet.rows[1].weights;  // the first head's largest is 3
   const auto check = [&](float weight, std::optional<Colour> dash) {
     weights[0] = weight;
     const Image image = draw_attention(sheet);
@@ -288,7 +288,7 @@ BOOST_AUTO_TEST_CASE(columns_are_named) {
   BOOST_TEST(with.pixels != draw_attention(sheet).pixels);
 }
 
-// Two heads; a class token and a grid of 2 x 4, or one of 1 x 2 without a class token.
+// Two heads, a class token and a grid of 2 x 4; then one head and a grid of 1 x 2 without a class token.
 BOOST_AUTO_TEST_CASE(token_weights_are_those_of_the_patches) {
   Tensor<float> numbers(Shape{2, 9});
   for (Index i = 0; i < 18; ++i) numbers[i] = static_cast<float>(i);
@@ -518,7 +518,7 @@ BOOST_AUTO_TEST_CASE(the_header_describes_the_scale) {
     }
 }
 
-// A map of 2 x 4 weights, each 76 x 38 pixels: the dash takes the middle third of its own element.
+// A map of 2 x 4 weights, each 76 x 38 pixels: the dash takes the middle third of its own element's width.
 BOOST_AUTO_TEST_CASE(a_dash_is_on_its_weight) {
   AttentionSheet sheet = small_sheet();
   sheet.image = Image{{1, 8, 8}, std::vector<std::uint8_t>(64, 0)};

@@ -78,8 +78,8 @@ BOOST_AUTO_TEST_CASE(what_is_not_finite_breaks_the_line) {
   BOOST_TEST(!has(picture, "inf"));
 }
 
-// Every second one of 19 points has a marker, from the second on. The ninth and the last, which are between gaps, have
-// one too.
+// Every second one of 19 points has a marker, from the second on. The ninth and the last, which gaps isolate, have one,
+// too.
 BOOST_AUTO_TEST_CASE(a_point_between_gaps_has_a_marker) {
   LineChart chart{"", "", "", false, {{"a", {}}}, {}};
   for (int i = 0; i <= 18; ++i) chart.lines[0].points.emplace_back(i, i == 7 || i == 9 || i == 17 ? NAN : i);

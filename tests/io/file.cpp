@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(what_has_the_temporary_name_is_left_alone) {
   BOOST_TEST(!fs::exists(directory / "none yet"));
 }
 
-// Holds on file systems that support unnamed files.
+// Tested only on file systems that support unnamed files (O_TMPFILE).
 BOOST_AUTO_TEST_CASE(a_killed_process_leaves_nothing_half_written) {
   const TemporaryDirectory directory;
   const int nameless = ::open(directory.path().c_str(), O_WRONLY | O_TMPFILE, 0600);

@@ -312,7 +312,8 @@ BOOST_AUTO_TEST_CASE(non_finite_numbers_are_named) {
              "f: tensor 'x' has value inf at element 2 of shape [2, 2]; expected finite numbers");
 }
 
-// Truncation at every length, and one to four random bytes changed: an Error or success, nothing worse.
+// Truncation at any length is an Error. With one to four random bits of the header flipped, reading throws Error or
+// succeeds.
 BOOST_AUTO_TEST_CASE(random_damage_is_harmless) {
   const TemporaryDirectory directory;
   const std::string good = sample(directory / "good");
@@ -348,7 +349,7 @@ BOOST_AUTO_TEST_CASE(other_formats_of_weights_are_called_by_their_names) {
   const std::string other = ", not a safetensors file; ";
   BOOST_TEST(error_in(std::string("GGUF\3\0\0\0", 8)) ==
              "is a GGUF file" + other + "in Python, save a dictionary of tensors with safetensors.torch.save_file");
-  // A pickle begins with its protocol, 2 to 5.
+  // A pickle begins with 0x80 and its protocol, 2 to 5.
   for (const char protocol : {'\1', '\2', '\5', '\6'})
     BOOST_TEST(error_in("\x80" + std::string(1, protocol) + std::string(6, '\0')) ==
                (protocol == '\2' || protocol == '\5'

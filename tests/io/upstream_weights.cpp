@@ -20,7 +20,7 @@ namespace {
 /// A file of tensors with distinguishable values.
 class Upstream {
  public:
-  /// Adds rows [first, last) of a model's tensor under another name; all of them without `last`.
+  /// Adds rows [first, last) of a model's tensor under another name; without `last`, all rows from `first` on.
   void add(const std::string& theirs, View<const float> of, Index first = 0, Index last = -1) {
     const Index rows = last < 0 ? of.shape()[0] : last;
     const View<const float> part = of.part(first, rows - first);

@@ -312,13 +312,13 @@ BOOST_AUTO_TEST_CASE(best_weights_are_the_model_alone) {
 }
 
 // A grid of 4 x 4 with values f(column) + 10 f(row) is resized to 2 rows and 4 or 2 columns. Output i of 2 is at 2 i +
-// 1/2 between inputs 0 to 3. Its weights, mirrored for i = 1:
+// 1/2 among inputs 0 to 3. Its weights, mirrored for i = 1:
 //   bilinear (stages)         1/2, 1/2
 //   bicubic, a = -3/4         w(1/2) = 19/32 and w(3/2) = -3/32; the first pixel has the sum of both, since it is
 //                             repeated beyond the edge
 //   bicubic, antialiased      a = -1/2 and distances halved: w(1/4) = 111/128, w(3/4) = 29/128 and w(5/4) = -9/128,
 //                             without pixels beyond the edge, divided by their sum, 242/128
-// An axis of unchanged size keeps its values: all three weights are 1 at distance 0, and 0 at 1, 2 and 3.
+// An axis of unchanged size keeps its values: all three weight functions are 1 at distance 0, and 0 at 1, 2 and 3.
 BOOST_AUTO_TEST_CASE(positions_of_another_grid_by_hand) {
   const std::vector<double> f{1, 5, -2, 3};
   const struct {

@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(adder_weights_start_standard_normal) {
   Parameters<double> parameters(model.parameters());
   parameters.initialise(1);
   const auto weight = std::as_const(parameters)[model.parameters().find("blocks.1.attn.qkv.weight")];
-  const double n = static_cast<double>(weight.size());  // 10,800 samples: their mean square is within 5 % of 1
+  const double n = static_cast<double>(weight.size());  // 10,800 samples: their root mean square is within 5 % of 1
   BOOST_TEST(std::abs(norm(weight, 0, weight.size()) / std::sqrt(n) - 1) < 0.05);
   const auto bias = std::as_const(parameters)[model.parameters().find("blocks.1.attn.qkv.bias")];
   BOOST_TEST(norm(bias, 0, bias.size()) == 0);

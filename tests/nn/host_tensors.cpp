@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(tensors_of_cvt) {
     BOOST_TEST(model->parameters().find(none) == -1, none);
 }
 
-// Twelve pixels become grids of 6 x 6 and 3 x 3, the second with a class token.
+// Images of 12 x 12 pixels become grids of 6 x 6 and 3 x 3, the second with a class token.
 BOOST_AUTO_TEST_CASE(tensors_of_the_pyramid) {
   const auto model = softmax_model("soft");
   const Initial small = Initial::truncated_normal(0.02);
@@ -178,7 +178,8 @@ BOOST_AUTO_TEST_CASE(running_statistics) {
       if (spec.running) BOOST_TEST((spec.initial == Initial::constant(variance ? 1 : 0)), spec.name);
     }
   }
-  // XCiT has norms in its stem and its blocks, CvT for q, k and v of its three blocks, the pyramid in its stages.
+  // XCiT has norms in its stem and its blocks, CvT for q, k and v of its three blocks, the pyramid in its
+  // patch embeddings.
   BOOST_TEST(norms == (2 + 2) + 3 * 3 + (3 + 1));
 }
 

@@ -62,7 +62,7 @@ void check_packed(const Model& model, const ModelInput<float>& examples, const s
 
 BOOST_AUTO_TEST_SUITE(nn_packed_models)
 
-// Convolutions of the pyramid are strided and centred, those of XCiT strided and depth-wise.
+// Convolutions of the pyramid are strided and centred, those of XCiT strided or depth-wise.
 BOOST_AUTO_TEST_CASE(packed_weights_are_those_of_each_product) {
   for (const char* family : {"xcit", "cvt", "soft"}) {
     Experiment x = small_experiment(family);

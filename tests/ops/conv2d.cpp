@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(plain_loops_agree) {
         tape.clear();
         BOOST_TEST_CONTEXT(s.images << " images, " << s.side << " x " << s.columns << ", "
                                     << (depthwise ? "depthwise" : "dense")) {
-          // Sums of up to 7200 terms are added in a different order.
+          // Sums of up to 7225 terms are added in a different order.
           constexpr double rounding = 1e-13;
           BOOST_TEST(off.y < rounding);
           BOOST_TEST(off.dx < rounding);

@@ -135,7 +135,7 @@ const std::set<std::string> tested_apart{
     "train.init",          "train.init_head",  "train.init_positions", "train.init_skip", "train.init_parts",
     "train.init_mechanism"};
 
-/// Returns the weights and metrics of a run of two steps.
+/// Returns the metrics and best weights of the self-test run that `effect` names, with its settings and `sets`.
 std::string result_of(const Workshop& workshop, const Effect& effect, const std::vector<std::string>& sets) {
   const std::string file = workshop / effect.run + ".toml";
   std::vector<std::string> all{"data.path=" + selftest_data(load_experiment(file).data.name, workshop / "")};

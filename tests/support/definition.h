@@ -69,8 +69,8 @@ using HeadDefinition = std::function<DefinedHead(const DefinitionHead&)>;
 /// Runs the mechanism on the tensors x ("q", "k", "v", its parameters and "dout"), and checks
 ///   - in double its map and its output, to 1e-12 of the largest element;
 ///   - in double the gradient of each tensor along two random directions, by finite differences of the definition, to
-///     1e-7 plus their rounding errors;
-///   - in float all results against double, to `float_tolerance`.
+///     1e-7 |gradient| |direction| plus the differences' rounding errors;
+///   - in float all results against double, to `float_tolerance` of the largest element.
 void check_definition(const std::string& name, const OptionValues& options, const Tensors& x,
                       const MapDefinition& definition, const AttentionShape& place = {}, double float_tolerance = 1e-5);
 void check_definition(const std::string& name, const OptionValues& options, const Tensors& x,

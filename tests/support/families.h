@@ -11,7 +11,7 @@
 
 namespace heed::test {
 
-/// Returns an experiment with a model of the family that has small, distinct sizes.
+/// Returns an experiment with a model of the family that has small, mostly distinct sizes.
 inline Experiment small_experiment(const std::string& family, std::vector<std::string> sets = {}) {
   std::vector<std::string> all{"model.channels=2", "model.classes=3"};
   const auto add = [&](std::initializer_list<const char*> more) { all.insert(all.end(), more.begin(), more.end()); };

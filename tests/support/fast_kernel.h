@@ -99,7 +99,7 @@ class FloatHash {
 namespace detail {
 
 /// Values of a trial. With `tiny`, one third of the values is scaled by 1e-40, and another third is replaced by 0 or
-/// -0. `number` replaces one element of one array.
+/// -0. `number` replaces element `place` of array `array`.
 struct Numbers {
   bool tiny = false;
   std::size_t array = 0;
@@ -178,7 +178,7 @@ class Trial {
     const bool result = array.is_result() && c < array.columns;
     double bound = result ? kernel_.bound(call, a, r, c) : 0;
     if (bound == unspecified) return;
-    // For non-finite elements the bound may be non-finite; finite results must still be correct.
+    // For non-finite elements the bound may be non-finite; finite results must then be correct to 1e-4.
     if (!std::isfinite(bound)) bound = 1e-4 * std::max(1.0, std::abs(expected));
     const bool agree =
         std::isfinite(expected) ? std::abs(got - expected) <= bound + (result ? 0x1p-125 : 0.0) : !std::isfinite(got);

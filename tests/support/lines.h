@@ -23,7 +23,7 @@ inline std::string in_one_line(const std::string& text) {
   return line;
 }
 
-/// Returns the columns of a line of text: bytes that do not continue a character.
+/// Returns the number of columns of a line of text: bytes that do not continue a character.
 inline int columns_of(const std::string& line) {
   return static_cast<int>(
       std::count_if(line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));

@@ -17,7 +17,7 @@ class Group {
 
   int size() const { return size_; }
 
-  /// Replaces all values by their sum: neighbours first, then neighbouring pairs, and so on.
+  /// Replaces each rank's values by their sums over all ranks: neighbours first, then neighbouring pairs, and so on.
   template <class T>
   void sum(int rank, std::span<T> numbers) {
     const auto of = [&](int i) { return static_cast<T*>(places_[static_cast<std::size_t>(i)]); };

@@ -114,7 +114,7 @@ class TaskData {
     for (Index i = 0; i < count; ++i) text += static_cast<char>('a' + RandomStream(6).derive(which).below(i, 26));
     return text;
   }
-  /// Returns texts of 1 to 23 letters, some longer than the context, in three classes of different sizes.
+  /// Returns texts of 5 to 22 letters, some longer than the context, in three classes of different sizes.
   static std::string lines(Index first, Index count) {
     std::string all;
     for (Index i = first; i < first + count; ++i)

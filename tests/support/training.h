@@ -17,7 +17,7 @@
 
 namespace heed::test {
 
-/// Writes MNIST's four files with grey images of `side` pixels: each of the ten classes has a distinct pattern of
+/// Writes MNIST's four files with grey images of side x side pixels: each of the ten classes has a distinct pattern of
 /// bright and dark pixels, with noise.
 inline void write_patterns(const std::string& directory, Index train_images, Index test_images, Index side) {
   const auto big_endian = [](std::string& bytes, Index value) {

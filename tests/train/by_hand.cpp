@@ -522,7 +522,7 @@ BOOST_FIXTURE_TEST_CASE(a_task_is_told_the_place_of_each_step, Play) {
   BOOST_TEST(second.after == second.before, boost::test_tools::per_element());
 }
 
-// After five of six steps, epochs become three steps long: the first epoch is then complete.
+// After five of the first epoch's six steps, epochs become three steps long: the first epoch is then complete.
 BOOST_FIXTURE_TEST_CASE(changed_data_may_complete_an_epoch, Play) {
   x.train.epochs = 3;
   const std::string file = workshop / "sentences";
@@ -533,7 +533,7 @@ BOOST_FIXTURE_TEST_CASE(changed_data_may_complete_an_epoch, Play) {
              boost::test_tools::per_element());
 }
 
-// The validation takes 200 ms, with passes of 100 ms in two batches.
+// The validation takes at least 200 ms: each of its two batches has passes of 100 ms.
 BOOST_FIXTURE_TEST_CASE(the_time_of_an_epoch_has_no_validation, Play) {
   x.train.epochs = 1;
   script.watch = [](const Tape<double>&) { std::this_thread::sleep_for(std::chrono::milliseconds(100)); };

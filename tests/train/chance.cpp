@@ -155,7 +155,7 @@ void check_draws(const std::vector<Dropped::Draws>& all, const std::vector<doubl
 
 BOOST_AUTO_TEST_SUITE(train_chance)
 
-// At a rate of 1e-12 a drop happens once in thousands of years. The remaining differences are rounding; part of it is
+// At a rate of 1e-12 practically nothing is dropped. The remaining differences are rounding; part of it is
 // due to the different operation that adds residuals.
 BOOST_AUTO_TEST_CASE(tiny_rates_change_nothing) {
   for (const ChanceCase& c : chance_cases()) {

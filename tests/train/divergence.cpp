@@ -8,7 +8,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Returns an experiment with sixteen images in one batch, whose only update is very large.
+/// Returns an experiment of one epoch with batches of sixteen images, whose first update is very large.
 Experiment one_leap(const Workshop& workshop, Index validation) {
   Experiment x = workshop.experiment();
   x.data.validation = validation;
@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(divergence_names_the_first_place) {
   }
 }
 
-// Only keys that have an effect are named. The rate of the second step, in the warm-up, is half of optim.lr.
+// Only keys that have an effect are named, with the value of optim.lr, of which the second step of a warm-up has half.
 BOOST_AUTO_TEST_CASE(divergence_names_the_keys_to_change) {
   const Workshop workshop(48 + 20);
   const auto advice = [&](const std::string& schedule, Index warm_up) {

@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(a_pass_holds_the_activations_of_one_block) {
   BOOST_TEST(reserved(12) < 2 * reserved(2));
 }
 
-// The corners of a triangle are linearly separable; the result does not depend on threads.
+// Classes around the corners of a triangle are almost linearly separable; the result does not depend on threads.
 BOOST_AUTO_TEST_CASE(a_linear_classifier_learns) {
   Features<float> teachers{Tensor<float>(Shape{60, 2}), {}};
   for (Index i = 0; i < 60; ++i) {

@@ -21,9 +21,10 @@ std::vector<double> counts_of(const std::vector<Bytes>& possible, std::uint64_t 
   return counts;
 }
 
-/// A rectangle erased from an image of zeros.
+/// A rectangle erased from an image of zeros: its area as a fraction of the image's, and its distances from the top and
+/// from the left as fractions of the largest possible ones.
 struct Erased {
-  double area, log_aspect, down, right;  ///< area, down, right: fractions of image area and of positions
+  double area, log_aspect, down, right;
 };
 
 }  // namespace
@@ -54,7 +55,8 @@ BOOST_AUTO_TEST_CASE(every_place_and_side_comes_as_often) {
           "crop and flip");
 }
 
-// With one operation, all 14 and both directions are equally frequent; with two, so are all pairs.
+// With one operation, all 14 operations, and both directions of each, are equally frequent. With two operations, the
+// second is drawn independently of the first.
 BOOST_AUTO_TEST_CASE(every_operation_comes_as_often) {
   const auto operations = randaugment_operations();
   BOOST_REQUIRE(operations.size() == 14u);
@@ -86,7 +88,7 @@ BOOST_AUTO_TEST_CASE(every_operation_comes_as_often) {
       check_z(z_of_successes(directions[2 * i], both, 0.5), operations[i].name);
   }
 
-  // Pairs of shears and translations, which do not commute: the second is independent of the first.
+  // Pairs of shears and translations, which do not commute, have the expected frequency.
   std::map<Bytes, std::size_t> pairs;
   for (std::size_t a = 10; a < 14; ++a)
     for (std::size_t b = 10; b < 14; ++b)
@@ -103,8 +105,8 @@ BOOST_AUTO_TEST_CASE(every_operation_comes_as_often) {
   check_z(z_of_successes(found, times, share), "pairs of operations");
 }
 
-// The area, from 2 % to 33 %, and the logarithm of the aspect are uniform and independent. Rectangles beyond the image
-// are redrawn, which never happens for areas below 30 %. The content is N(0, 1).
+// The area, from 2 % to 33 %, and the logarithm of the aspect are uniform and independent. Rectangles that do not
+// fit into the image are redrawn, which never happens for areas below 30 %. The content is N(0, 1).
 BOOST_AUTO_TEST_CASE(erased_rectangles_and_their_noise) {
   constexpr Index height = 150, width = 150;
   std::vector<Erased> all;
@@ -145,7 +147,7 @@ BOOST_AUTO_TEST_CASE(erased_rectangles_and_their_noise) {
   check_distribution(noise, normal_distribution, "noise");
 }
 
-// cutmix: before clipping at the border a box has 1 - keep of the area, with a uniform centre.
+// cutmix: before clipping at the border, a box covers 1 - keep of the image's area and has a uniform centre.
 BOOST_AUTO_TEST_CASE(boxes_lie_anywhere) {
   DataConfig config;
   config.augment = {"cutmix"};
@@ -161,7 +163,8 @@ BOOST_AUTO_TEST_CASE(boxes_lie_anywhere) {
     if (!whole) continue;
     down.push_back((mix.box.top + mix.box.bottom) / 200.0), right.push_back((mix.box.left + mix.box.right) / 400.0);
   }
-  // For a box of h x w, 99 - h of 100 centres and 199 - w of 200 leave it inside; h = 100 s, w = 200 s, s^2 uniform.
+  // A box of h x w touches no border for 99 - h of its centre's 100 rows and 199 - w of its 200 columns; h = 100 s and
+  // w = 200 s, rounded down, with s^2 uniform.
   double likely = 0, some = 0;
   for (int i = 0; i < 1'000'000; ++i) {
     const double side = std::sqrt((i + 0.5) * 1e-6), h = std::floor(100 * side), w = std::floor(200 * side);

@@ -33,7 +33,7 @@ BOOST_AUTO_TEST_CASE(values_by_hand) {
   check(applied("autocontrast", row, 1), {0, 51, 204, 255});
   check(applied("solarize", row, 0.625), {50, 60, 90, 155});  // threshold 96
   check(applied("posterize", row, 1), {48, 48, 80, 96});      // four bits dropped
-  check(applied("posterize", row, 0.5), {48, 60, 88, 100});   // two
+  check(applied("posterize", row, 0.5), {48, 60, 88, 100});   // two bits
   check(applied("posterize", row, 0.7), {48, 56, 88, 96});    // 2.8, rounded to three
   check(applied("posterize", row, 0.6), {48, 60, 88, 100});   // 2.4, rounded to two
   check(applied("autocontrast", {{1, 1, 3}, {77, 77, 77}}, 1), {77, 77, 77});
@@ -125,8 +125,8 @@ BOOST_AUTO_TEST_CASE(sharpness_of_an_image_that_is_not_square) {
   check(applied("sharpness", image, 0.5), expected);
 }
 
-// Magnitude 0 removes the effect of strength-dependent operations; the remaining two are adaptive (autocontrast,
-// equalize) and do not change an image that contains every value once.
+// Magnitude 0 removes the effect of strength-dependent operations. The others are identity, autocontrast and equalize,
+// which do not change an image that contains every value once.
 BOOST_AUTO_TEST_CASE(randaugment_grows_with_magnitude) {
   Image even{{1, 16, 16}, {}};
   for (int i = 0; i < 256; ++i) even.pixels.push_back(static_cast<std::uint8_t>(37 * i));

@@ -61,7 +61,7 @@ std::array<double, 3> rgb_of(const Hsv& c) {
 BOOST_AUTO_TEST_SUITE(data_views)
 
 // The expected pixels are from Pillow's resize(..., BICUBIC). The image has no extreme levels, since Pillow rounds and
-// clips the image to bytes between rows and columns.
+// clips to bytes between its passes over rows and columns.
 BOOST_AUTO_TEST_CASE(bicubic_as_pillow) {
   Image image{{1, 5, 7}, {}};
   for (int r = 0; r < 5; ++r)
@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(parts_are_as_large_as_asked) {
 }
 
 // Crops of at most 60 pixels a side lie anywhere in images of 90 x 300, with areas and aspects independent of the
-// image's shape. The mean of 3000 aspects has a deviation of 0.003, that of the areas 0.0003.
+// image's shape. The mean of the logarithms of 3000 aspects has a deviation of 0.003, that of the areas 0.0003.
 BOOST_AUTO_TEST_CASE(parts_of_images_that_are_not_square) {
   for (const ImageSize& size : {ImageSize{1, 90, 300}, ImageSize{1, 300, 90}}) {
     std::vector<double> down, right;
@@ -201,7 +201,7 @@ BOOST_AUTO_TEST_CASE(parts_of_images_that_are_not_square) {
   }
 }
 
-// In an image that brightens from left to right, the range of a view's pixels is the width of its crop. Both large
+// In an image that brightens from left to right, the range of a view's pixels gives the width of its crop. Both large
 // views show at least 0.9 of the image's area, so at least sqrt(0.9 x 3/4) of its width; small views show at most a
 // tenth of the area, so at most sqrt(0.1 x 4/3) of the width.
 BOOST_AUTO_TEST_CASE(each_view_has_a_part_of_its_scale) {
@@ -251,7 +251,7 @@ BOOST_AUTO_TEST_CASE(how_often_views_are_changed) {
     }
     return static_cast<double>(changed) / count;
   };
-  // Each measured frequency has a standard deviation of at most 0.011. Blurs are undercounted, since a narrow blur
+  // Each measured frequency has a standard deviation of at most 0.0112. Blurs are undercounted, since a narrow blur
   // does not change the edge.
   for (const Index view : {0, 1, 2}) {
     BOOST_TEST(std::abs(share("jitter", flat, view) - 0.8) < 0.04);
@@ -291,7 +291,7 @@ BOOST_AUTO_TEST_CASE(a_loader_of_views) {
   const std::vector<float> one = batch_of(1, 2, 1);
   BOOST_TEST(one == batch_of(1, 2, 3));
   BOOST_TEST(one != batch_of(0, 2, 1));
-  BOOST_TEST(!std::equal(one.begin(), one.begin() + 300, one.begin() + 300));  // the two views of one image
+  BOOST_TEST(!std::equal(one.begin(), one.begin() + 300, one.begin() + 300));  // two views of the first image
 }
 
 // On a grey image of two levels, brightness scales the mean, and contrast the difference; the image stays grey. On a
@@ -352,7 +352,7 @@ BOOST_AUTO_TEST_CASE(jitter_makes_its_changes_in_any_order) {
 
 // With weights w_d of a blur, the bright pixel at a vertical edge becomes 255 (1 + w_0) / 2, from which sigma follows.
 // It is uniform in 0.1..2, whether every view is blurred (view 0) or half of them (view 2). Rounding to bytes changes
-// sigma by at most 0.04, and hides a blur below 0.25.
+// sigma by at most 0.04, and hides blurs with sigma below 0.25.
 BOOST_AUTO_TEST_CASE(blurs_have_widths_from_their_range) {
   Image edge{{1, 24, 24}, {}};
   for (int i = 0; i < 576; ++i) edge.pixels.push_back(i % 24 < 12 ? 0 : 255);

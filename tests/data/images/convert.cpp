@@ -20,13 +20,13 @@ BOOST_AUTO_TEST_CASE(growing_interpolates) {
   BOOST_TEST(convert(column, {1, 6, 1}).pixels == (Bytes{0, 25, 75, 125, 175, 200}), boost::test_tools::per_element());
 }
 
-// Halving: the triangle filter is centred between pixels 2k and 2k+1 and extends 2 pixels to each side. Its weights are
-// 1/4, 3/4, 3/4, 1/4 (over 2); at the edges the outer 1/4 is missing.
+// Halving: the triangle filter is centred between pixels 2k and 2k+1 and extends 2 pixels to each side. Its weights
+// are proportional to 1/4, 3/4, 3/4, 1/4; at the edges the outer 1/4 is missing.
 BOOST_AUTO_TEST_CASE(shrinking_averages_all_pixels) {
   const Image row{{1, 1, 4}, {0, 80, 160, 240}};
   // (3/4 0 + 3/4 80 + 1/4 160) / (7/4) = 57.1; mirrored: 182.9
   BOOST_TEST(convert(row, {1, 1, 2}).pixels == (Bytes{57, 183}), boost::test_tools::per_element());
-  // A checkerboard becomes uniform at half its size.
+  // At half its size, a checkerboard is uniform away from the edges.
   Image board{{1, 16, 16}, {}};
   for (int i = 0; i < 256; ++i) board.pixels.push_back((i / 16 + i) % 2 == 0 ? 0 : 255);
   const Image half = convert(board, {1, 8, 8});
@@ -64,8 +64,8 @@ BOOST_AUTO_TEST_CASE(grey_and_colour) {
   check_error([&] { convert(grey, {2, 1, 2}); }, {"1 or 3 channels", "2"});
 }
 
-// The shorter side of 8 x 10 is already 7 / 0.875, so the centre is cropped without resampling. The offsets (8 - 7) / 2
-// and (10 - 7) / 2 are rounded to the even numbers 0 and 2, as by Python's round in torchvision's CenterCrop.
+// The shorter side of 10 x 8 is already 7 / 0.875, so the centre is cropped without resampling. The offsets (10 - 7) /
+// 2 and (8 - 7) / 2 are rounded to the even numbers 2 and 0, as by Python's round in torchvision's CenterCrop.
 BOOST_AUTO_TEST_CASE(the_middle_is_cut_out) {
   DataConfig data;
   data.resize = "crop";
@@ -79,8 +79,8 @@ BOOST_AUTO_TEST_CASE(the_middle_is_cut_out) {
              boost::test_tools::per_element());
 }
 
-// Pillow 9.4: Image.resize((7, 9), BICUBIC or BILINEAR).crop((0, 2, 6, 8)) of a grey image of 12 x 9. Pillow rounds
-// between rows and columns, which changes a pixel by at most one level.
+// Pillow 9.4: Image.resize((7, 9), BICUBIC or BILINEAR).crop((0, 2, 6, 8)) of a grey image of 12 rows and 9
+// columns. Pillow rounds between its passes over rows and columns, which changes a pixel by at most one level.
 BOOST_AUTO_TEST_CASE(the_crop_is_pillows) {
   Image image{{1, 12, 9}, {}};
   for (int y = 0; y < 12; ++y)

@@ -284,12 +284,12 @@ BOOST_FIXTURE_TEST_CASE(other_formats_are_called_by_their_names, OnePath) {
   says("\xff\x0a\x12\x34", "a JPEG XL image");
   says("<!DOCTYPE html>", "a web page");
   says("", "the file is empty");
-  // Headers of 40 bytes, with run-length compression of 8 and of 4 bits.
+  // BMP headers of 40 bytes, with run-length compression for pixels of 8 and of 4 bits.
   const std::string bmp("BM\0\0\0\0\0\0\0\0\66\0\0\0\50\0\0\0\1\0\0\0\1\0\0\0\1\0\10\0", 30);
   for (const char compression : {1, 2})
     says(bmp + compression + std::string(23, '\0'),
          "the content is a BMP with run-length compression; convert it with ImageMagick: mogrify -format png");
-  // A frame of four channels, without Adobe's segment.
+  // A JPEG with four channels and without Adobe's segment.
   says(std::string("\xff\xd8\xff\xc0\0\x14\x08\0\x08\0\x08\x04\1\x11\0\2\x11\0\3\x11\0\4\x11\0\xff\xd9", 26),
        "a CMYK JPEG without Adobe's marker");
 }

@@ -51,7 +51,7 @@ Bytes png(std::uint8_t side, bool interlaced, const Bytes& rows, std::uint8_t co
 
 /// Returns a grey progressive JPEG of 8 side x 8 side pixels with `scans` empty scans.
 Bytes progressive_jpeg(int side, int scans) {
-  Bytes bytes = {0xff, 0xd8, 0xff, 0xdb, 0, 67, 0};  // all quantised by 1
+  Bytes bytes = {0xff, 0xd8, 0xff, 0xdb, 0, 67, 0};  // a quantisation table of ones
   append(bytes, Bytes(64, 1));
   const auto high = static_cast<std::uint8_t>(side >> 5), low = static_cast<std::uint8_t>(side << 3);
   append(bytes, {0xff, 0xc2, 0, 11, 8, high, low, high, low, 1, 1, 0x11, 0});
@@ -112,7 +112,7 @@ BOOST_FIXTURE_TEST_CASE(interlaced_pixels_come_to_their_places, Written) {
   for (std::size_t i = 0; i < 169; ++i) BOOST_REQUIRE(image.pixels[i] == i);
 }
 
-// A filter byte, then grey and opacity of each pixel.
+// A row is a filter byte, then grey level and opacity of each pixel.
 BOOST_FIXTURE_TEST_CASE(what_is_transparent_shows_the_background, Written) {
   const Bytes rows = {0, 100, 255, 100, 0, 0, 200, 51, 0, 255};
   BOOST_TEST(load(png(2, false, rows, grey_with_alpha)).pixels == (Bytes{100, 255, 244, 0}),
@@ -173,7 +173,7 @@ BOOST_FIXTURE_TEST_CASE(the_size_of_a_large_image_is_named, Written) {
 BOOST_FIXTURE_TEST_CASE(scans_of_a_jpeg_are_limited, Written) {
   BOOST_TEST(load(progressive_jpeg(1, 100)).pixels.size() == 64u);
   check_error([&] { load(progressive_jpeg(1, 101)); }, {path, "101 scans", "at most 100"});
-  // The limit is 2^29 pixels, and 256 more for each byte of the file.
+  // All scans together may have 2^29 pixels, and 256 more for each byte of the file.
   const Bytes large = progressive_jpeg(1250, 6);
   check_error([&] { load(large); }, {path, "6 scans of 10000x10000 pixels",
                                      std::to_string((1 << 29) + 256 * large.size()) + " pixels in all"});

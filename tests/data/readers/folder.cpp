@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(giant_images_are_refused_by_their_header) {
   check_error([&] { load_image(path); }, {path, "16384x16384", "134217728"});
   write(64, 32);
   BOOST_TEST((image_file_size(path) == ImageSize{3, 8192, 16384}));  // exactly at both limits
-  // A photograph of 108 megapixels is accepted; this incomplete one cannot be decoded.
+  // The size of a photograph of 111 megapixels is accepted; this incomplete file cannot be decoded.
   write(47, 36);
   BOOST_TEST((image_file_size(path) == ImageSize{3, 9216, 12032}));
   check_error([&] { load_image(path); }, {path, "cannot be decoded"});

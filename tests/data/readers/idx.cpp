@@ -221,7 +221,7 @@ BOOST_AUTO_TEST_CASE(emnist) {
 }
 
 // The file has the length that its header declares, a megabyte, but is sparse: it takes almost no space on the disk. A
-// compressed file with as much data could be as small.
+// small compressed file could declare and contain as much.
 BOOST_FIXTURE_TEST_CASE(memory_for_a_file_is_limited, Mnist) {
   write_images(idx({1 << 10, 1 << 10, 1}, {}));
   std::filesystem::resize_file(images_path(), 16 + (1 << 20));
@@ -357,7 +357,7 @@ BOOST_AUTO_TEST_CASE(fashion_mnist_beside_mnist) {
   }
 }
 
-// Elements are read in steps of 16 MiB; image 16 begins at the second step.
+// Elements are read in steps of 16 MiB; the second step begins with image 16.
 BOOST_FIXTURE_TEST_CASE(elements_of_large_files_are_in_their_order, Mnist) {
   Bytes pixels(17 << 20, 0);
   pixels.front() = 1, pixels[16 << 20] = 2, pixels.back() = 3;

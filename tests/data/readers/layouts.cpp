@@ -233,7 +233,7 @@ BOOST_FIXTURE_TEST_CASE(parts_below_classes_and_by_other_names_are_refused, Layo
   };
   renamed("cat/test", "cat/two"), renamed("dog/test", "dog/two");
   renamed("cat/Train", "cat/one"), renamed("dog/train", "dog/one");
-  BOOST_TEST(count(Part::train) == 6u);  // directories below classes
+  BOOST_TEST(count(Part::train) == 6u);  // 'one' and 'two' are below the classes
   renamed("cat", "Training_set"), renamed("dog", "test_set");
   check_error([&] { part(Part::train); },
               {": 'Training_set', 'test_set' contain the same directories, 'one', 'two', and no images beside them; if "
@@ -253,7 +253,7 @@ BOOST_FIXTURE_TEST_CASE(doubled_parts_by_other_names_are_refused, Layout) {
       (", and no images beside them; if these are the classes, move the directories above them to " +
        (directory / "train, val and test").string());
   check_error([&] { part(Part::train); }, {line});
-  images("seg_pred", 2);  // a class of images, so the others may be classes
+  images("seg_pred", 2);  // images beside a directory, so all three may be classes
   BOOST_TEST(count(Part::train) == 9u);
 }
 

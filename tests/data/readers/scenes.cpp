@@ -10,8 +10,8 @@ using namespace heed::test;
 
 namespace {
 
-/// Writes ten images of `side` for each split, one per class, with a square of brightness 20 + 25 c in the middle for
-/// class c. The squares of classes 0 to 4 are dark, at most 127.
+/// Writes ten images of side x side pixels for each split, one per class, with a square of brightness 20 + 25 c in the
+/// middle for class c. The squares of classes 0 to 4 are dark, at most 127.
 std::string write_squares(const TemporaryDirectory& directory, std::uint32_t side = 28) {
   Bytes images, labels;
   for (std::uint8_t c = 0; c < 10; ++c) {
@@ -94,9 +94,9 @@ BOOST_AUTO_TEST_CASE(scenes_repeat_themselves) {
 }
 
 // Only the upper left pixel of each image is bright, and its brightness identifies the image: 130 to 139, or 140 to 149
-// in the test split. Pixels of a scene are then the corners of its images: 1 to 4 of them, anywhere in rows and columns
-// 0 to 28. Two corners coincide in at most 4 * 3 / 2 / 841 = 0.7 % of the 1,600 scenes, a small part of the 400
-// expected in each cell of `counts`.
+// in the test split. The bright pixels of a scene are then the corners of its images: 1 to 4 of them, anywhere in rows
+// and columns 0 to 28. Two corners coincide in at most 4 * 3 / 2 / 841 = 0.7 % of the 1,600 scenes, a small part of the
+// 400 expected in each cell of `counts`.
 BOOST_AUTO_TEST_CASE(images_are_drawn_and_placed_evenly) {
   const TemporaryDirectory directory;
   for (const bool test : {false, true}) {

@@ -191,7 +191,7 @@ BOOST_AUTO_TEST_CASE(pairs_are_made_and_read) {
   write_pairs({400, 20, 30, 5}, directory.path());
   const SequenceExamples train = open_sequences(data_of("pairs", directory.path()), 128, Part::train, 1);
   BOOST_TEST(train.examples.size() == 400u);
-  // Fraction of equal letters in two texts, up to the shorter length: larger for the same topic.
+  // Overlap of the letter frequencies of two texts: larger for the same topic.
   double common[2] = {0, 0}, count[2] = {0, 0};
   for (Index i = 0; i < 400; ++i) {
     const std::vector<int> a = read(train, i, 0), b = read(train, i, 1);
@@ -270,7 +270,7 @@ BOOST_AUTO_TEST_CASE(documents_in_folders_and_in_lines) {
   write_file(directory / "test.tsv", "fair\tmaybe\n");
   BOOST_TEST(open_sequences(data, 7, Part::train, 1).examples.size() == 2u);
   const SequenceExamples validation = open_sequences(data, 7, Part::validation, 1);
-  BOOST_TEST(validation.set->label(0) == 1);  // bad, good
+  BOOST_TEST(validation.set->label(0) == 1);  // the classes are bad, good
   std::filesystem::rename(directory / "val.tsv", directory / "dev.tsv");
   BOOST_TEST(open_sequences(data, 7, Part::validation, 1).examples.size() == 1u);
   BOOST_TEST(refusal_of(data, Part::test) == (directory / "test.tsv").string() +
@@ -608,7 +608,7 @@ BOOST_AUTO_TEST_CASE(headers_that_do_not_exist_are_said) {
 }
 
 // Each byte is predicted once, but the first byte only with `start`. In windows after the first, at least 8 - stride
-// bytes precede each predicted byte.
+// bytes of the window precede each predicted byte.
 BOOST_AUTO_TEST_CASE(windows_of_an_evaluation) {
   for (const bool start : {false, true})
     for (const Index n : {2, 7, 8, 9, 50})
@@ -769,7 +769,7 @@ BOOST_AUTO_TEST_CASE(parts_of_sequences_are_those_of_their_files) {
       {"documents", {{{{0, 1}, "ab"}, {{1, 0}, "de"}, {{0, 1, 0}, "fgh"}}}}};
   for (const auto& [name, parts] : all) {
     DataConfig data = data_of(name, directory.path());
-    data.limit = 2, data.validation = 1;  // without effect, since there are validation files
+    data.limit = 2, data.validation = 1;  // validation: no effect, since there are validation files
     for (const Part part : {Part::train, Part::validation, Part::test}) {
       const SequenceExamples found = open_sequences(data, 4, part, 1);
       const Expected& expected = parts[static_cast<std::size_t>(part)];

@@ -51,7 +51,7 @@ std::vector<double> differences(std::vector<double>& x, const F& f) {
 
 BOOST_AUTO_TEST_SUITE(gaussian)
 
-// 2048 + k / 64 is exact in float, and so are differences; |x|^2 + |y|^2 - 2 x.y would lose them in 2048^2 = 4e6.
+// 2048 + k / 64 is exact in float, and so are differences; |x|^2 + |y|^2 - 2 x.y would lose them next to 2048^2 = 4e6.
 BOOST_AUTO_TEST_CASE(distances_do_not_cancel) {
   const Index n = 7, d = 5;
   std::vector<float> x(n * d);

@@ -186,7 +186,7 @@ BOOST_AUTO_TEST_CASE(distances_far_from_the_origin) {
   check_around(1e36, 1e33, by_differences);
 }
 
-// Equal elements, and differences of exactly one: kinks of the three derivatives.
+// Differences of 0, where sign jumps, of +-1, where hardtanh has kinks, and of +-2.
 BOOST_AUTO_TEST_CASE(corners) {
   const float x[] = {1, 1, 1, 1, 1}, w[] = {1, 2, 0, 3, -1}, g = 2;
   const float expected[3][5] = {{0, 2, -2, 2, -2}, {0, 2, -2, 2, -2}, {0, 2, -2, 4, -4}};

@@ -1,4 +1,4 @@
-// The point-wise functions compared with their definitions in long double, from 0 to the end of exp's range, and their
+// The point-wise functions compared with their definitions in long double, even beyond the range of exp, and their
 // derivatives with finite differences.
 #include "heed/kernels/elements/pointwise.h"
 
@@ -113,7 +113,8 @@ BOOST_AUTO_TEST_CASE(tails) {
   BOOST_TEST(forward<double>(Pointwise::softplus, 0) == std::log(2.0));
 }
 
-// Causal rows of 3 columns with a gap: only the elements of valid keys are written, and only their s is scaled.
+// Causal rows of 3 columns with a gap: weights and gradients of invalid keys are 0, only the s of valid keys are
+// scaled, and gaps do not change.
 BOOST_AUTO_TEST_CASE(rows) {
   const kernels::PointwiseRows rule{Pointwise::relu2, 0.25, {0.5, true, 1}};
   const auto matrix = [](std::vector<double>& x) { return Matrix<double>(x.data(), 2, 3, 4); };

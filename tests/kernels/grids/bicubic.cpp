@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(constants_stay_and_a_single_cell_fills_the_grid) {
   }
 }
 
-// With a = -3/4, a ramp is reproduced only half-way between two cells, which is where a halved grid has its centres.
+// Between two cells, a = -3/4 reproduces a ramp only half-way, which is where a halved grid has its centres.
 BOOST_AUTO_TEST_CASE(a_halved_ramp_is_a_ramp_away_from_the_edges) {
   std::vector<double> x;
   for (Index i = 0; i < 10; ++i)

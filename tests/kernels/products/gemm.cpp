@@ -56,7 +56,7 @@ void check(Problem p, Products products) {
     kernels::reference::gemm(p.A(p.a.data()), p.B(p.b.data()), update, p.C(c.data()));
     kernels::reference::gemm(p.A(abs_a.data()), p.B(abs_b.data()), Update::assign, p.C(absolute.data()));
     Guarded fa(given_a, 1), fb(given_b, 2), fc(p.c, 3);
-    // Unused elements must not matter, and overwritten ones must not be read.
+    // Elements of C that are overwritten must not be read.
     if (update == Update::assign) fill(p.C(fc.data()), NAN);
     kernels::Gemm{products}(p.A(fa.data()), p.B(fb.data()), update, p.C(fc.data()));
     require_close(fmt::format("{} {}", name(products), p.name()), fc, c, [&](std::size_t i) {
@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(cutting_rows_or_columns_changes_no_bit) {
         }
 }
 
-// The addend is added first, then the product.
+// Addend and bias are added first, then the product.
 BOOST_AUTO_TEST_CASE(a_bias_and_a_matrix_are_added_as_if_they_had_been_there) {
   for (const Products products : kinds)
     for (const Index k : {0, 30, 700})

@@ -10,7 +10,7 @@ using kernels::ScoreRows;
 
 namespace {
 
-/// Returns scores with a different spread in every row, up to about +-1e4.
+/// Returns normal scores with standard deviation 10^(r mod 5) in row r.
 std::vector<double> scores(Index rows, Index stride) {
   auto s = normal_floats(rows * stride, 1);
   for (Index r = 0; r < rows; ++r)
@@ -134,14 +134,14 @@ BOOST_AUTO_TEST_CASE(parts_of_rows) {
           }
       };
       check(0.0, kernels::reference::attention_softmax_part<double>, 1e-13);
-      // Scores up to 1e4 have rounding errors of 1.2e-7 of their size.
+      // Scores of about 1e4 have rounding errors of 1.2e-7 of their size.
       check(
           0.0f, [](const auto&... x) { kernels::attention_softmax_part(x...); }, 1e-2);
     }
 }
 
-// A part of the columns, given the sums of whole rows, has the results of whole rows; even if a causal row ends before
-// the part.
+// The backward pass of a part of the columns, given the sums of whole rows, gives the results of whole rows, even if a
+// causal row ends before the part.
 BOOST_AUTO_TEST_CASE(backward_of_some_columns) {
   const Index rows = 9, n = 40, first = 24, part = 16;
   for (const bool causal : {false, true}) {

@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(converged_it_is_the_inverse) {
   for (const Index m : {2, 5, 16, 33}) {
     const auto A = gram(m, 4), expected = dense_inverse(m, A);
     for (const NewtonStart start : {NewtonStart::damped, NewtonStart::backtrack}) {
-      if (m == 2 && start == NewtonStart::backtrack) continue;  // stalls: see below
+      if (m == 2 && start == NewtonStart::backtrack) continue;  // two distant landmarks stall
       const auto X = invert({m, 40, start}, A);
       BOOST_TEST(largest_difference(X, expected) < 1e-10 * largest(expected));
     }
@@ -139,8 +139,9 @@ BOOST_AUTO_TEST_CASE(a_singular_matrix_has_its_pseudo_inverse) {
   for (const float x : invert<float>({m, 20, NewtonStart::damped}, ones)) BOOST_TEST(std::abs(x - 1.0 / 36) < 2e-3);
 }
 
-// A = 1: X_0 = 2, X_1 = 2 2 - 2 2 = 0, and so on. Backtracking accepts |1 - 2| = 1 and stalls too. Two landmarks far
-// apart stall as well: both rows of A have the sum |A| = 1 + g, an eigenvalue, and |I - a A A| = 1 + O(g) is accepted.
+// A = 1: X_0 = 2, X_1 = 2 2 - 2 2 = 0, and X stays 0. Backtracking accepts |1 - 2| = 1 and stalls too. Two landmarks
+// far apart stall as well: both rows of A have the sum |A| = 1 + g, an eigenvalue, and |I - a A A| = 1 + O(g) is
+// accepted.
 BOOST_AUTO_TEST_CASE(one_landmark_stalls_the_undamped_start) {
   const std::vector<double> one{1};
   BOOST_TEST(invert({1, 20, NewtonStart::plain}, one)[0] == 0);

@@ -76,7 +76,8 @@ BOOST_AUTO_TEST_CASE(both_ways_agree) {
   }
 }
 
-// A matrix and its transpose have the same values, the square roots of the eigenvalues of the smaller product.
+// A matrix and its transpose have the same values, the square roots of the eigenvalues of the smaller of
+// A A^T and A^T A.
 BOOST_AUTO_TEST_CASE(matrices_that_are_not_square) {
   for (const auto& [rows, columns] : {std::pair<Index, Index>{1, 7}, {5, 3}, {33, 50}, {49, 16}}) {
     const auto a = random_matrix(rows, columns);

@@ -30,7 +30,7 @@ BOOST_AUTO_TEST_CASE(by_hand) {
   require_near(inverse({2, 8}, A), {4.0 / 3, -1.0 / 3, 0, 1});
 }
 
-// For a single number a, Z_0 = 1 / a and w = 1 is a fixed point: 1 (13 - (15 - (7 - 1))) / 4 = 1.
+// For a single number a, Z_0 = 1 / a, and w = a Z_0 = 1 is a fixed point: 1 (13 - (15 - (7 - 1))) / 4 = 1.
 BOOST_AUTO_TEST_CASE(a_fixed_point) {
   for (Index iterations = 0; iterations < 4; ++iterations)
     BOOST_TEST(inverse({1, iterations}, std::vector<float>{1})[0] == 1);

@@ -290,7 +290,7 @@ BOOST_AUTO_TEST_CASE(fast_gate_of_rows) {
     kernels::gate_forward(all(fq.data()), one(fy.data()), all(fout.data()));
     kernels::gate_backward(all(fq.data()), one(fy.data()), all(fdout.data()), Update::assign, all(fdq.data()),
                            one(fdy.data()));
-    // |y| and |dout| are below 5, and their products are multiplied by sigma' < 1 / 4 or summed over three rows.
+    // |y| and |dout| are below 5. dq is a product of both and sigma' <= 1 / 4, and dy a sum over at most three rows.
     const auto bound = [](std::size_t) { return 15 * 4e-7; };
     require_close("out", fout, out, bound);
     require_close("dq", fdq, dq, bound);

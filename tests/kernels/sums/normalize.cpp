@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(one_token_is_its_sign) {
   }
 }
 
-// More columns than are summed at once, more rows than a vector, and accumulated gradients.
+// More columns than are summed at once, and accumulated gradients.
 BOOST_AUTO_TEST_CASE(many_channels) {
   const Index rows = 5, columns = 131;
   std::vector<float> many(static_cast<std::size_t>(rows * columns)), gradient(many.size());
