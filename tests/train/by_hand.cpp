@@ -493,8 +493,8 @@ BOOST_FIXTURE_TEST_CASE(skipped_steps_count_in_no_mean, Play) {
   BOOST_TEST(numbers.at("heed.updates") == "6");
 }
 
-// After four steps, in the second epoch of three, epochs become four steps long: the next step is the second of its
-// epoch, the sixth of twelve.
+// After four steps, one of them in the second epoch, epochs become four instead of three steps long: the next step is
+// the second of its epoch, the sixth of twelve.
 BOOST_FIXTURE_TEST_CASE(a_task_is_told_the_place_of_each_step, Play) {
   x.train.epochs = 3;
   const std::string file = workshop / "sentences";

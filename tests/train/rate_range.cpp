@@ -12,7 +12,7 @@ using namespace heed::test;
 namespace {
 
 /// Returns 100 steps whose smoothed loss falls from 10 by 0.05 a step until step `least`, and rises by as much after
-/// it. From step `from` to `to`, losses alternate between 3 above and 3 below the smoothed loss.
+/// it. In steps [from, to), losses alternate between 3 above and 3 below the smoothed loss.
 std::vector<RatePoint> scattered(int least, int from, int to) {
   std::vector<RatePoint> points;
   for (int i = 0; i < 100; ++i) {

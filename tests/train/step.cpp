@@ -59,7 +59,7 @@ struct Batch11 {
 
 BOOST_AUTO_TEST_SUITE(train_step)
 
-// Sums of a few hundred terms of order one, added in a different order: 1e-13 allows a hundred rounding errors.
+// Sums of a few hundred terms of order one, added in a different order: 1e-13 allows hundreds of rounding errors.
 BOOST_FIXTURE_TEST_CASE(microbatches_make_no_difference, Batch11) {
   Gradients<double> gradients(parameters);
   gradients.reset();
@@ -257,7 +257,7 @@ BOOST_FIXTURE_TEST_CASE(processes_that_have_no_subtree_are_refused, Batch11) {
   BOOST_TEST(error_with(8, 64, 8) == "no error");
 }
 
-// Blocks run in float, as in training, with products in bfloat16 if supported.
+// Recomputed blocks have the same bits in float with products in bfloat16, on CPUs that support these.
 BOOST_AUTO_TEST_CASE(nor_do_blocks_with_products_in_bfloat16) {
   if (kernels::bf16_obstacle()) {
     BOOST_TEST_MESSAGE("skipped: " << kernels::bf16_obstacle());

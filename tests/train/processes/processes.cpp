@@ -173,7 +173,7 @@ BOOST_AUTO_TEST_CASE(processes_resume_with_changed_data) {
   check_same_run(workshop / "one", workshop / "two");
 }
 
-// A single overflowing image in the second process's lanes suffices.
+// A single overflowing image, in the lanes of one process, suffices.
 BOOST_AUTO_TEST_CASE(a_step_is_skipped_in_all_processes_or_none) {
   const Workshop workshop(64, 16);
   Experiment x = workshop.experiment();

@@ -30,7 +30,7 @@ BOOST_AUTO_TEST_CASE(a_killed_run_goes_on_to_the_byte) {
   const char* const asked = std::getenv("HEED_KILLS");
   const char* const seed = std::getenv("HEED_KILL_SEED");
   const RandomStream random(seed ? static_cast<std::uint64_t>(std::atoll(seed)) : 1);
-  Index in_vain = 0;  // kills after which no new step had been saved
+  Index in_vain = 0;  // kills before the first checkpoint
   const Index kills = asked ? std::atoll(asked) : 6;
   for (Index i = 0; i < kills; ++i) {
     const std::string directory = workshop / ("killed-" + std::to_string(i));

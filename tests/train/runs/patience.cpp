@@ -10,7 +10,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Returns an experiment with a rate of zero: the first validation is the best.
+/// Returns an experiment with a learning rate of zero: the first validation is the best.
 Experiment stuck(const Workshop& workshop) {
   Experiment x = workshop.experiment();
   x.optim.lr = 0;

@@ -167,7 +167,6 @@ BOOST_AUTO_TEST_CASE(a_run_whose_last_step_is_the_limit_is_finished) {
   check_same_run(workshop / "whole", workshop / "limited");
 }
 
-// Checkpoints contain nothing about the host, and seeds matter.
 BOOST_AUTO_TEST_CASE(another_seed_makes_another_run) {
   const Workshop workshop;
   Experiment x = workshop.experiment();
@@ -284,8 +283,8 @@ BOOST_AUTO_TEST_CASE(a_run_may_log_steps_in_parts) {
   BOOST_TEST(steps == "12567");
 }
 
-// After nine steps, in the second epoch of seven, epochs become nine steps long: the next step is the third of its
-// epoch, the twelfth of 27. The run is resumed once more with the same data.
+// After nine steps, two of them in the second epoch, epochs become nine instead of seven steps long: the next step is
+// the third of its epoch, the twelfth of 27. The run is resumed once more with the same data.
 BOOST_AUTO_TEST_CASE(rates_follow_the_epochs_of_changed_data) {
   const Workshop workshop;
   Experiment x = workshop.experiment();

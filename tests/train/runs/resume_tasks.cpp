@@ -9,7 +9,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Enables all features with state: averages, randomness, a logged step and an optimiser with momentum.
+/// Enables features with state: averages, randomness, logged steps, patience, and one of the optimisers and schedules.
 void keep_states(Experiment& x, Index which) {
   x.train.dropout = 0.1, x.train.drop_path = 0.3, x.train.log_steps = true, x.train.patience = 2;
   if (!x.self_supervised()) x.train.ema = 0.8;

@@ -183,7 +183,7 @@ BOOST_AUTO_TEST_CASE(clipping_each_tensor) {
   Gradients<double> gradients(parameters);
   const auto set = [&] {
     gradients[0][0] = 3, gradients[0][1] = 4;    // length 5
-    gradients[1][0] = 0.6, gradients[1][1] = 0;  // 0.6
+    gradients[1][0] = 0.6, gradients[1][1] = 0;  // length 0.6
   };
   set();
   const Clipping clipping = clip_each(gradients, 2);

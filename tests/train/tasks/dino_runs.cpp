@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_is_left_out_leaves_the_teacher_as_it_was) {
   x.data.std = {1e-40};
   x.train.on_nonfinite = "skip";
   x.train.log_steps = true;
-  // All tensors of the checkpoint after each step; after the first, only the teacher may differ from the initial state.
+  // All tensors of the checkpoint after each step; steps from the second on are compared with the preceding one.
   std::vector<std::vector<double>> after;
   for (Index step = 1; step <= 6; ++step) {
     x.train.max_steps = step;

@@ -379,7 +379,7 @@ BOOST_AUTO_TEST_CASE(sums_over_many_tokens_stay_exact) {
   }
 }
 
-// The table of state sizes at position t, with D = 8, H = 2, d = 4.
+// Elements of the state after t tokens, with D = 8, H = 2, d = 4.
 BOOST_AUTO_TEST_CASE(states_are_as_small_as_they_can_be) {
   const auto numbers = [](const Setting& setting, Index t) {
     const AttentionStateSize size = SequenceModel(small_model("lm"), attention_of(setting)).state_size(t);

@@ -114,7 +114,7 @@ Experiment of_text(const TaskData& data, bool start) {
 BOOST_AUTO_TEST_SUITE(train_sources)
 
 // Two random orders of 24 examples have one example at the same position on average, and more than 9 with probability
-// 1e-6.
+// 1e-7.
 BOOST_AUTO_TEST_CASE(epochs_differ) {
   const TaskData data;
   for (const TaskCase& c : data.cases()) BOOST_TEST_CONTEXT(c.name) {
@@ -363,7 +363,8 @@ BOOST_AUTO_TEST_CASE(windows_begin_anywhere_in_a_text) {
   }
 }
 
-// Each of 20 bytes of a window, all different, predicts the next one or, after a start token, itself.
+// A window predicts 20 bytes, each from those before it: the bytes after its first one or, after a start token, the
+// first one too. All bytes are different.
 BOOST_AUTO_TEST_CASE(windows_of_training_predict_their_next_bytes) {
   const TaskData data;
   std::string text;
