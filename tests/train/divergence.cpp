@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(divergence_names_the_first_place) {
   }
 }
 
-// Only keys that have an effect are named, with the value of optim.lr, of which the second step of a warm-up has half.
+// Only keys that have an effect are named. The message has optim.lr, although a step of a warm-up has a smaller rate.
 BOOST_AUTO_TEST_CASE(divergence_names_the_keys_to_change) {
   const Workshop workshop(48 + 20);
   const auto advice = [&](const std::string& schedule, Index warm_up) {

@@ -208,7 +208,7 @@ BOOST_AUTO_TEST_CASE(each_mix_has_its_own_alpha) {
     for (std::uint64_t i = 0; i < 400; ++i) {
       const Mix mix = draw_mix(which, config, {1, 100, 100}, RandomStream(i));
       ++count[mix.cut];
-      // A box of about half the image's area keeps at least an eighth of this area after clipping at two borders.
+      // A box of about half the image's area covers at least an eighth of the image after clipping at two borders.
       extreme[mix.cut] += mix.cut ? mix.keep < 0.1 || mix.keep > 0.95 : std::abs(mix.keep - 0.5) > 0.4;
     }
     for (const int cut : {0, 1}) {
