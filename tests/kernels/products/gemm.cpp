@@ -18,13 +18,22 @@ Operand<T> operand(bool turned, Index rows, Index columns, const T* numbers, Ind
   return Matrix(numbers, rows, columns, stride);
 }
 
+/// Returns normal numbers for `rows` rows of `used` elements, `stride` apart. The padding of the rows is NaN, since it
+/// must not change the product.
+std::vector<double> padded(Index rows, Index used, Index stride, std::uint64_t seed) {
+  std::vector<double> numbers = normal_floats(rows * stride, seed);
+  for (Index i = 0; i < rows * stride; ++i)
+    if (i % stride >= used) numbers[static_cast<std::size_t>(i)] = NAN;
+  return numbers;
+}
+
 /// A product whose operands have padded rows, with memory for C. Either operand may be stored transposed.
 struct Problem {
   bool a_turned, b_turned;
   Index m, n, k;
   Index a_stride = (a_turned ? m : k) + 3, b_stride = (b_turned ? k : n) + 5, c_stride = n + 2;
-  std::vector<double> a = normal_floats((a_turned ? k : m) * a_stride, 1);
-  std::vector<double> b = normal_floats((b_turned ? n : k) * b_stride, 2);
+  std::vector<double> a = padded(a_turned ? k : m, a_turned ? m : k, a_stride, 1);
+  std::vector<double> b = padded(b_turned ? n : k, b_turned ? k : n, b_stride, 2);
   std::vector<double> c = normal_floats(m * c_stride, 3);
 
   /// Return the operand a, b or c with these elements.
