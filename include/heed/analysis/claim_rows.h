@@ -35,7 +35,7 @@ ClaimArms read_claim(const std::string& path, std::string claim);
 /// Throws Error, naming the line, unless all values of an arm are accuracies, from 0 to 1.
 void require_accuracies(const ClaimArm& arm, const std::string& path);
 
-/// Maximum magnitude of a value: squares of larger ones could overflow.
+/// Maximum magnitude of a value, so that sums of squares cannot overflow.
 inline constexpr double largest_claim_number = 1e100;
 
 /// Parses a finite number; "-0" gives 0. Returns none for other text and for magnitudes above largest_claim_number.

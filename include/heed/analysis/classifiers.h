@@ -34,13 +34,13 @@ struct NeighbourRule {
 template <class T>
 class Neighbours {
  public:
-  /// Throws Error if there are fewer than k teachers, or if k exp(1 / temperature), the largest possible score,
-  /// overflows T.
+  /// Throws Error unless k is from 1 to the number of teachers, the temperature is positive, and T can hold the largest
+  /// possible score, k exp(1 / temperature).
   Neighbours(Features<T> teachers, Index classes, const NeighbourRule& rule);
 
   /// Returns scores [m, classes] of the rows of `test` [m, width]: the sum of exp(s / temperature) over the teachers of
-  /// the class among a row's k nearest. s is the cosine of two rows, each divided by max(|x|, 1e-12); on ties, earlier
-  /// teachers are nearer.
+  /// the class among a row's k nearest. s is the cosine of the row and the teacher, whose lengths count as at least
+  /// 1e-12; on ties, earlier teachers are nearer.
   Tensor<double> scores(Tensor<T> test) const;
 
  private:
@@ -49,7 +49,7 @@ class Neighbours {
   NeighbourRule rule_;
 };
 
-/// Ridge regression on the classes: big_vision's 10-shot probe, used by Wortsman et al., arXiv:2309.08586.
+/// Ridge regression of class indicators: big_vision's 10-shot probe, used by Wortsman et al., arXiv:2309.08586.
 struct RidgeRule {
   double l2 = 1024;   ///< penalty on the weights, including the bias column's
   double bias = 100;  ///< value of the column appended to the features
@@ -62,7 +62,8 @@ struct RidgeRule {
 ///
 ///   W = (X^T X + l2 I)^-1 X^T Y = X^T (X X^T + l2 I)^-1 Y.
 ///
-/// Solves the form with the smaller system, in double. Throws Error if the system is singular, as it may be for l2 = 0.
+/// Solves the form with the smaller system, in double. Throws Error if the system is singular, as it may be for l2 = 0,
+/// if l2 is negative, or if l2 or bias is not finite.
 template <class T>
 Tensor<double> ridge_scores(const Features<T>& teachers, const Tensor<T>& test, Index classes, const RidgeRule& rule);
 

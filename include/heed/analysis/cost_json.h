@@ -9,9 +9,11 @@
 
 namespace heed {
 
-/// Returns a model's costs per image as JSON: {"params", "total": {"mul", ..., "energy_pj"}, "attention_exp", "layers":
-/// [{"name", "mul", ...}]} and the convention, pass and batch size of `query`; "counted" describes the convention.
-/// Memory energy, "memory_pj", has an entry per kind of memory and is not included in "energy_pj".
+/// Returns a model's costs per example as JSON: {"params", "total": {"mul", ..., "energy_pj"}, "attention_exp",
+/// "layers": [{"name", "mul", ...}]} and the convention, pass and batch size of `query`; "counted" describes the
+/// convention.
+/// Memory energy, "memory_pj", has an entry per kind of memory and is not included in "energy_pj". "activation_bytes"
+/// is the memory that a training step holds for a whole batch.
 std::string cost_json(const ModelCost& model, const CostQuery& query, const EnergyTable& table);
 
 /// Returns the costs of several models: {"models": [{"model", "params", ...}]}.

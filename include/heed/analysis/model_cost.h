@@ -14,7 +14,7 @@ namespace heed {
 /// floating-point operation of the textbook algorithm.
 enum class Convention { contractions, all };
 
-/// Returns a description of a convention, which mentions that the textbook algorithm is counted.
+/// Returns a description: "every floating-point operation, by the textbook algorithm; float may use a faster one".
 std::string counted(Convention convention);
 
 /// Pass that is counted: from images to logits as in inference; from the gradient of the logits to that of every
@@ -28,7 +28,7 @@ enum class CostGroup { layer, block, kind };
 /// and saved tensors once, and nothing stays cached between operations. Its backward pass reads the result's gradient,
 /// the operands and the saved tensors, and writes each operand's gradient, which it reads first if it accumulates.
 struct Traffic {
-  Index activations = 0;  ///< per image
+  Index activations = 0;  ///< per example
   Index weights = 0;      ///< once per batch
 
   Traffic& operator+=(const Traffic& b) {
@@ -37,8 +37,8 @@ struct Traffic {
   }
 };
 
-/// One operation on one image. Its backward cost is zero if no gradient passes through it, and includes an addition per
-/// element for each operand whose gradient is added to that of another use of the same tensor.
+/// One operation on one example. Its backward cost is zero if no gradient passes through it, and includes the additions
+/// of an operand's gradient to that of another use of the same tensor.
 struct OperationCost {
   std::string layer;  ///< "blocks.0.attn.qkv"
   std::string operation;
@@ -49,13 +49,13 @@ struct OperationCost {
   double rows = 0;       ///< elements of the rows that its weights multiply; for a convolution, elements of all windows
 };
 
-/// All operations of a model on one image, in execution order. A batch of n images costs n times as much, plus n - 1
-/// additions per weight to sum the gradients.
+/// All operations of a model on one example, in execution order. A batch of n examples costs n times as much, plus
+/// n - 1 additions per weight to sum the gradients.
 struct ModelCost {
   std::string example;                             ///< noun for an example, such as "image"; costs are per example
   std::vector<OperationCost> inference, training;  ///< training includes dropout, if the experiment has it
   Index parameters = 0;                            ///< trainable elements
-  Index kept = 0;                                  ///< elements saved by a training step until its backward pass
+  Index kept = 0;                                  ///< elements of all results and saved tensors of a training step
 };
 
 /// Returns the cost of a model. Throws Error if counts could overflow 64 bits.

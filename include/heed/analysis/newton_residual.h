@@ -9,9 +9,9 @@
 //
 // If a l^2 <= 1, then |1 - a l^2|^(2^k) is at most exp(-a l^2 2^k). The product of l and this bound is largest at
 // l = 1 / sqrt(2 a 2^k), so these l contribute at most 1 / (l_1 sqrt(2 e a 2^k)) to the paper's residual, whatever the
-// condition number of A. With a = 1.8 / |A|^2 this is 0.32 |A| / l_1 / 2^(k/2), which is below 0.001 from
-// k = 17 + 2 log2(|A| / l_1) on. The l with a l^2 > 1 contribute at most 0.8^(2^k), negligible from k = 6 on.
-// |I - A X_k| stays near 1 until 2^k is about 1 / (a l^2) for the smallest l.
+// condition number of A. With a = 1.8 / c^2, where c >= l_1 is the largest column sum of A, this is
+// 0.32 c / l_1 / 2^(k/2), which is below 0.001 from k = 17 + 2 log2(c / l_1) on. The l with a l^2 > 1 contribute at
+// most 0.8^(2^k), negligible from k = 6 on. |I - A X_k| stays near 1 until 2^k is about 1 / (a l^2) for the smallest l.
 #pragma once
 
 #include "heed/kernels/solvers/newton_inverse.h"
@@ -35,7 +35,7 @@ NewtonResidual newton_residual(const kernels::NewtonInverse& newton, const T* A)
 
 /// Norms that determine convergence for a symmetric A [m, m] without negative elements.
 struct GramCondition {
-  double column_sum = 0;             ///< |A|, the largest column sum
+  double column_sum = 0;             ///< the largest column sum
   double largest = 0, smallest = 0;  ///< singular values, the magnitudes of the eigenvalues
 
   /// Returns the condition number.

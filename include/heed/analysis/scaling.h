@@ -16,8 +16,8 @@ struct ScalingPass {
   /// Processor times of the pass's runs in seconds, ascending. Other programs affect them only through the caches.
   std::vector<double> times{};
 
-  /// Bytes held at the end of the pass: the tape, the mechanism's scratch memory and parameters and, in the backward
-  /// pass, their gradients.
+  /// Bytes held at the end of the pass: the tape, the mechanism's saved and scratch memory, its parameters and, in the
+  /// backward pass, their gradients.
   Index bytes = 0;
 
   /// Peak resident memory of the process in the pass, including operands, minus the `resident` of measure_scaling();

@@ -1,6 +1,6 @@
 // Replacements for C library functions whose last bits differ between libraries and processors. They use only
-// additions, products, quotients and fused multiply-adds, so they give the same bits everywhere. Arguments, results and
-// exceptions are as in <cmath>; std::sqrt is exact and needs no replacement.
+// additions, products, quotients and fused multiply-adds, so they give the same bits everywhere. Special cases,
+// such as log(0) = -infinity, are as in <cmath>; std::sqrt is correctly rounded and needs no replacement.
 //
 // u = 2^-53 is half a unit in the last place of a double. Results in float are rounded from double; their error is at
 // most 0.501 units in the last place.
@@ -8,8 +8,8 @@
 
 namespace heed::math {
 
-/// Returns e^x. Relative error at most 2 u. Results are finite for x up to 709.78 and 0 for x below -745.13; those
-/// below 2.2e-308 are subnormal.
+/// Returns e^x. Relative error at most 2 u, except for subnormal results, below 2.2e-308. Results are finite for x up
+/// to 709.78 and 0 for x below about -745.13.
 double exp(double x);
 
 /// Returns the natural logarithm. Relative error at most 2 u.

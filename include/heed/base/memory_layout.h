@@ -7,8 +7,8 @@
 
 namespace heed {
 
-/// Divides a block of memory into consecutive parts. Without memory the parts are empty and taken() is their total
-/// size. `guard` elements are skipped after each part; if they change, a write has overrun the part.
+/// Divides a block of memory into consecutive parts. Without a block, parts are null, and taken() is the size needed.
+/// `guard` elements are skipped after each part; if they change, a write has overrun the part.
 template <class T>
 class MemoryLayout {
  public:

@@ -1,4 +1,4 @@
-// Threads for computation; no other file starts them (the data pipeline uses threads of oneTBB, see data/loader.h).
+// Threads for computation; no other file starts them (for the threads of the data pipeline, see data/loader.h).
 // Results do not depend on the number of threads: if the division of the work affects a result, the division depends on
 // sizes only. Loops nest: threads without a piece of an outer loop take pieces of the inner loops.
 #pragma once
@@ -22,7 +22,8 @@ const std::string& threads_reason();
 /// Returns the index of the calling thread inside a parallel_for, 0 <= worker() < threads(); 0 outside.
 int worker();
 
-/// Times of loops since start_loop_times(), in seconds. While a loop is open, each thread runs a piece or waits.
+/// Times of loops with more than one piece since start_loop_times(), in seconds. While a loop is open, each thread runs
+/// a piece or waits.
 struct LoopTimes {
   double open = 0;  ///< time in which loops were open; nested loops add nothing
   double busy = 0;  ///< time in pieces, summed over threads

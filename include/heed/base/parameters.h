@@ -35,7 +35,7 @@ struct Initial {
   bool operator==(const Initial&) const = default;
 };
 
-/// Fills a tensor with initial values from a separate random stream.
+/// Fills a tensor with initial values drawn from `stream`.
 template <class T>
 void fill_initial(const Initial& initial, const RandomStream& stream, View<T> values);
 

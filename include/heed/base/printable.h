@@ -11,7 +11,7 @@ namespace heed {
 /// escape sequence for red text is printed as the characters `\x1b[31m`.
 std::string printable(std::string_view text);
 
-/// Quotes text as a word for the shell; text with control characters is quoted for bash.
+/// Returns the text as one word for the shell, quoted if necessary; control characters are quoted for bash.
 std::string shell_word(const std::string& text);
 
 }  // namespace heed

@@ -50,7 +50,7 @@ class RandomStream {
   /// Returns a uniform value in [low, high).
   constexpr double uniform(Index index, double low, double high) const { return low + (high - low) * uniform(index); }
 
-  /// Returns a uniform integer in [0, n), n < 2^32. The bias, n / 2^32, is far below anything measurable here.
+  /// Returns a uniform integer in [0, n), n < 2^32. The relative bias is below n / 2^32, too small to matter.
   constexpr Index below(Index index, Index n) const {
     return static_cast<Index>(((bits(index) >> 32) * static_cast<std::uint64_t>(n)) >> 32);
   }

@@ -10,7 +10,7 @@
 namespace heed {
 
 /// Returns the candidate nearest to `word`, or "" if none is near. Candidates are near by edit distance (a swap of two
-/// neighbours counts once), by initials (learning_rate, lr) or by containment (decay, weight_decay). The first of
+/// adjacent letters is one edit), by initials (learning_rate, lr) or by containment (decay, weight_decay). The first of
 /// equally near candidates wins.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 

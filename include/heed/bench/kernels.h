@@ -72,8 +72,8 @@ struct KernelCases : std::vector<KernelCase> {
     push_back({std::move(kernel), std::move(where), std::move(size), std::move(work), prepare});
   }
 
-  /// Adds a case of m n k multiply-adds or, unless `limit` is gemm, of m n k terms of l1 distances or of their clamped
-  /// gradients.
+  /// Adds a case of m n k multiply-adds if `limit` is gemm, otherwise of m n k terms of l1 distances or of their
+  /// clamped gradients.
   template <class Prepare>
   void add_product(std::string kernel, std::string where, Resource limit, Index m, Index n, Index k,
                    const Prepare& prepare) {

@@ -34,13 +34,14 @@ struct Limit {
 /// Limits of the host, for one thread and for all.
 class Limits {
  public:
-  /// Measures each limit for about `seconds`; calls progress(name) before each. Throws Error in a build without SIMD,
-  /// which has no vector instructions.
+  /// Measures each limit for about `seconds`, in several turns; calls progress(text) before each measurement. Throws
+  /// Error in a build without SIMD.
   Limits(double seconds, const std::function<void(const std::string&)>& progress);
 
   const std::vector<Limit>& all() const { return limits_; }
 
-  /// Return the minimum seconds in which one thread, or all, can execute `amount` operations or move `amount` bytes.
+  /// Return the minimum seconds in which one thread, or all, can execute `amount` operations, process `amount`
+  /// elements, or move `amount` bytes.
   double seconds(Resource resource, double amount) const { return amount / 1e9 / rate(resource, 1, ""); }
   double seconds_on_all(Resource resource, double amount) const;
 

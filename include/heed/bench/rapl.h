@@ -8,9 +8,9 @@
 
 namespace heed {
 
-/// Energy of all packages since construction. Counters are zones "intel-rapl:N" (also on AMD) whose name begins with
-/// "package". Zones inside a package, the zone of the whole platform, and a second interface to a counted package
-/// (intel-rapl-mmio) are omitted.
+/// Energy of all packages since construction. Counters are zones "intel-rapl:N" (also on AMD) or "intel-rapl-mmio:N"
+/// whose file `name` begins with "package", one per package. Zones inside a package and the zone of the whole platform
+/// are omitted.
 class PackageEnergy {
  public:
   /// Uses the counters below `root`.

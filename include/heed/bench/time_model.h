@@ -40,14 +40,14 @@ namespace step_amount {
 /// Index of a contribution in Coefficients.
 enum StepAmount : std::size_t {
   once,          ///< constant time per step
-  operations,    ///< time of operations, if threads take whole microbatches
-  lockstep,      ///< time of operations, if microbatches run in lockstep
+  operations,    ///< time of operations, if threads take whole lanes (in inference, microbatches)
+  lockstep,      ///< time of operations, if lanes run in lockstep
   spread,        ///< time of operations, if threads share each operation
   handed_out,    ///< number of operations that threads share
   updates,       ///< bytes of weights, at memory speed
   lane_sums,     ///< bytes of weights, once per lane
   loss,          ///< exps of logits
-  batch_sums,    ///< batch norm's sums over the batch
+  batch_sums,    ///< number of batch norm's sums over the batch
   switches,      ///< switches between lanes on a thread, at each sum over the batch
   microbatches,  ///< microbatches per thread
   count
@@ -88,10 +88,10 @@ struct Workload {
   Index batch, microbatch;
   bool together;
   double weight_bytes, logits;  ///< bytes of all weights; logits per example
-  Index norms = 0;              ///< sums over the batch in a training step
+  Index norms = 0;              ///< number of sums over the batch in a training step
 };
 
-/// A layer's time in a pass, in seconds summed over threads.
+/// A layer's time in a pass, in seconds.
 struct LayerTime {
   std::string layer;
   double forward = 0, backward = 0;
@@ -100,7 +100,7 @@ struct LayerTime {
 /// A predicted time.
 struct PassTime {
   double seconds = 0;             ///< time of the batch
-  std::vector<LayerTime> layers;  ///< in order of first execution
+  std::vector<LayerTime> layers;  ///< in order of first execution; their sum is `seconds` - `rest`
   double rest = 0;                ///< seconds outside layers: sums of gradients, the update, the loss
 };
 
@@ -109,8 +109,8 @@ class TimeModel {
  public:
   TimeModel() = default;
 
-  /// Reads "limits" and "times" in the output of heed bench --json. Throws Error, without the file's name, if they are
-  /// missing or malformed.
+  /// Reads "cpu", "threads", "limits" and "times" in the output of heed bench --json. Throws Error, without the file's
+  /// name, if one is missing or malformed.
   explicit TimeModel(const Json& bench);
 
   /// Returns the "times", as read by the constructor.
@@ -151,8 +151,9 @@ double microbatch_bytes(const Workload& work, bool training, double count);
 Coefficients usual_operation();
 Coefficients usual_step();
 
-/// Measures the operations of many small models (those whose names contain `match`) for about `seconds` each, and fits
-/// the coefficients; calls progress(...) before each model. Throws Error if no name matches.
+/// Measures the operations of many small models (those whose names contain `match`) for about `seconds` each, in
+/// several turns, and fits the coefficients; calls progress(text) before each measurement. Throws Error if no name
+/// matches.
 TimeModel calibrate(const std::vector<Limit>& limits, const std::string& cpu, double seconds, const std::string& match,
                     const std::function<void(const std::string&)>& progress);
 

@@ -8,8 +8,8 @@
 
 namespace heed {
 
-/// A shape in which mechanisms are checked: either a grid, with or without a class token, or different numbers of
-/// queries and keys without a grid.
+/// A shape in which mechanisms are checked: self-attention in a grid, with or without tokens before it, or any numbers
+/// of queries and keys without a grid.
 struct AttentionCaseShape {
   std::string label;
   Index images, heads, queries, keys, dim;
@@ -20,11 +20,13 @@ struct AttentionCaseShape {
 };
 
 /// Form of a mechanism's operands: separate tensors, or packed as the output of a qkv projection, for images or for
-/// sequences without a grid. The first sequence has the shape's length; the others are shorter, unless all are whole.
+/// sequences without a grid. The first sequence has the shape's length; the others are shorter or, in whole_sequences,
+/// equally long.
 enum class CaseOperands { apart, packed, sequences, whole_sequences };
 
 /// Returns the case `label` of a mechanism in a shape; none if the mechanism does not support the shape. The mechanism
-/// must outlive the case. Its inputs are q, k and v, and the mechanism parameters by name.
+/// must outlive the case. Its inputs are the operands (q, k and v, or qkv) and the trainable mechanism
+/// parameters, by name.
 std::optional<CheckCase> attention_case(const std::string& label, const Mechanism& mechanism,
                                         const AttentionCaseShape& shape, CaseOperands given = CaseOperands::apart);
 

@@ -28,7 +28,7 @@ struct CostError {
   std::string operation, setting, pass, count;  ///< operation: the case with these two counts; count: "mul", ...
   Index stated = 0, executed = 0;
   std::string difference;        ///< executed - stated in N, M, d, as "2 H N d"; empty if no simple form fits
-  bool below_its_limit = false;  ///< `executed` is a lower limit of the stated cost
+  bool below_its_limit = false;  ///< the stated count is below its lower limit, `executed`
 };
 
 /// Returns one error per setting, pass and kind of operation that differs, with the counts of the shape that has the

@@ -14,7 +14,7 @@ namespace heed {
 /// Relation of a wrong tensor to the correct one, E.
 enum class ErrorKind {
   none,         ///< no element is wrong
-  not_finite,   ///< some elements are NaN or infinite
+  not_finite,   ///< a wrong or an expected element is NaN or infinite
   missing,      ///< 0
   superfluous,  ///< nonzero, but E is 0
   negative,     ///< -E
@@ -68,7 +68,8 @@ double largest_magnitude(const Values& values) {
   return largest;
 }
 
-/// Returns default names for the axes of a tensor, all different; the last two are "row" and "column".
+/// Returns default names for the axes of a tensor, all different: "element" for a vector, otherwise ending in "row",
+/// "column".
 std::vector<std::string> usual_axes(const Shape& shape);
 
 /// Returns, for example, "head 2, token 7, channel 0".

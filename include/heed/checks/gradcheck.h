@@ -37,7 +37,7 @@ struct CheckCase {
   Function<float> in_float;
   Function<Counted> in_counted;
   /// Description of a gradient that is not the function's derivative; otherwise empty. Such a gradient is checked only
-  /// to be finite and to accumulate; separate tests check its values.
+  /// to be finite, to accumulate, and to agree between float and double; separate tests check its values.
   std::string note{};
   /// True for a hand-written mechanism, whose stated contractions and exp evaluations are checked too.
   bool of_attention = false;
@@ -70,14 +70,14 @@ enum class CheckReference { differences, composed_form };
 /// eps^(2/3) = 4e-11 times its value and third derivative; mistakes cause much larger errors.
 inline constexpr double gradcheck_tolerance = 1e-6;
 
-/// Maximum difference of results in float from those in double, relative to the tensor's largest element. Both passes
-/// have the same inputs. A float has 24 bits, so each operation has an error of 6e-8; sums, and divisions by small
-/// numbers, increase it to about 1e-5 in heed's mechanisms. A wrong term is larger.
+/// Maximum difference of results in float from those in double, relative to the larger of 0.1 and the tensor's
+/// largest element. Both passes have the same inputs. A float has 24 bits, so each operation has an error of 6e-8;
+/// sums, and divisions by small numbers, increase it to about 1e-5 in heed's mechanisms. A wrong term is larger.
 inline constexpr double gradcheck_float_tolerance = 1e-4;
 
-/// Maximum difference of results in float with products of bfloat16 from those in double, relative to the tensor's
-/// largest element; checked in cases with `along_direction`. A bfloat16 has 8 bits. Near a kink, rounding adds or
-/// removes whole terms of a sum, so the results of relu differ most, by 0.09.
+/// Maximum difference of results in float with products of bfloat16 from those in double, relative to the larger
+/// of 0.1 and the tensor's largest element; checked in cases with `along_direction`. A bfloat16 has 8 bits. Near
+/// a kink, rounding adds or removes whole terms of a sum, so the results of relu differ most, by 0.09.
 inline constexpr double gradcheck_bf16_tolerance = 0.25;
 
 /// Worst element of one tensor's gradient.
@@ -88,9 +88,9 @@ struct CheckRow {
   Index index = 0;                    ///< -1: got and expected are derivatives along a direction
   double got = 0, expected = 0;
   bool passed = false;
-  bool step = false;  ///< a step of the mechanism (attention/steps.h), not the gradient of an input
+  bool step = false;  ///< a step of the mechanism (attention/steps.h) or the output, not the gradient of an input
   CheckReference reference = CheckReference::differences;
-  std::string note{};  ///< the case's note; if not empty, gradients are not compared
+  std::string note{};  ///< the case's note; if not empty, gradients are not compared with differences
   std::vector<std::string> axes{};
   Likeness same{gradcheck_tolerance, 0};  ///< criterion that every element has to meet
   // Only for failed rows.
@@ -108,9 +108,9 @@ struct CheckRow {
 ///   (g(x + h) - g(x - h)) / 2h,  h = cbrt(eps) max(1, |x|),
 /// for every element of every input, in double. If they disagree, the difference is repeated with h / 2 and
 /// extrapolated, (4 g'(h/2) - g'(h)) / 3, which removes the truncation error of order h^2 but hides no mistake. Errors
-/// are relative to the element or, if that is greater, to 1e-3 of the tensor's largest element. A second pass checks
-/// that gradients are added to existing values. Results in float are compared with those in double. A row for the
-/// output, "out", exists only if the output in float is wrong.
+/// are relative to the largest of the element, 1e-3 of the tensor's largest element, 1e-6, and 4e6 times the rounding
+/// noise of a difference. A second pass checks that gradients are added to existing values. Results in float are
+/// compared with those in double. A row for the output, "out", exists only if the output in float is wrong.
 std::vector<CheckRow> gradcheck(const CheckCase& c, std::uint64_t seed = 1);
 
 /// Check of one input element; x is its value. `analytic` is the derivative of <R, f> with respect to x from the tape,
@@ -138,7 +138,7 @@ struct CaseResults {
 /// Returns the results of the case's own implementation.
 CaseResults case_results(const CheckCase& c, std::uint64_t seed);
 
-/// Returns the gradients of <R, f>, computed in another number type.
+/// Returns the gradients of <R, f>, computed in T: float or Counted.
 template <class T>
 std::vector<Tensor<double>> gradients_in(const CheckCase& c, std::uint64_t seed);
 
@@ -147,17 +147,17 @@ std::vector<Tensor<double>> gradients_in(const CheckCase& c, std::uint64_t seed)
 /// without it, from the case's own implementation.
 struct ExpectedGradients {
   std::vector<Tensor<double>> gradients;
-  double noise = 0;  ///< rounding noise of a zero gradient
-  /// Derivatives along a random direction, of `got` and expected, by tensor. If they agree, the tensor of `gradients`
-  /// is that of `got`.
+  double noise = 0;  ///< rounding noise of a difference, even for a zero gradient
+  /// Derivatives along a random direction, by `got` and by differences, of each tensor for which they agree; its
+  /// expected gradient is that of `got`.
   std::map<std::size_t, std::pair<double, double>> directions{};
 };
 
 /// Computes the expected gradients.
 ExpectedGradients expected_gradients(const CheckCase& c, std::uint64_t seed, const CaseResults* got = nullptr);
 
-/// Returns a bound on `noise` for any inputs, even if the terms of <R, f> cancel: eps sum |R f| / h. It is not needed
-/// for gradcheck's default seed.
+/// Returns a bound on the rounding noise of a difference, eps sum |R f| / h, which holds even if the terms of <R, f>
+/// cancel. With gradcheck's default seed, `noise` suffices.
 double largest_noise(const CheckCase& c, std::uint64_t seed);
 
 /// Returns gradcheck's rows for any implementation's results with the case's inputs. The case gives the inputs' names

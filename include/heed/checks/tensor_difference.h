@@ -12,8 +12,8 @@ namespace heed {
 struct ElementDifference {
   Index element = 0;
   double a = 0, b = 0;
-  double absolute = 0;  ///< |a - b|; infinite if one is NaN or infinite
-  double relative = 0;  ///< |a - b| / max(|a|, |b|, 1e-3 of the largest finite element of either tensor)
+  double absolute = 0;  ///< |a - b|; infinite if a and b differ and one of them is NaN or infinite
+  double relative = 0;  ///< |a - b| / max(|a|, |b|, 1e-3 of the largest finite magnitude in either tensor)
   double ulps = 0;      ///< |a - b| in units in the last place of the larger one
 };
 
@@ -24,7 +24,7 @@ struct TensorDifference {
   Index beyond = 0;                          ///< elements whose relative difference exceeds the tolerance
   std::optional<ElementDifference> first{};  ///< the first element beyond the tolerance
   std::optional<ElementDifference> worst{};  ///< the element of the largest relative difference; none if all are 0
-  double largest = 0;                        ///< largest finite element of either tensor
+  double largest = 0;                        ///< largest finite magnitude in either tensor
   bool rounding = true;                      ///< no difference exceeds rounding_error() times `largest`
 };
 
