@@ -20,8 +20,8 @@ struct OptionValue {
 /// Options of a mechanism by name.
 using Options = std::map<std::string, OptionValue>;
 
-/// [attention]: the mechanism, for all blocks or one per block, and its options. Every key except `mechanism` is an
-/// option, declared by its mechanism.
+/// [attention]: the mechanism, for all blocks or one per block or stage, and its options. Every key except `mechanism`
+/// is an option, declared by its mechanism.
 struct AttentionConfig {
   std::vector<std::string> mechanism = {"softmax"};
   Options options;  ///< for all blocks

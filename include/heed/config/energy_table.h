@@ -16,7 +16,7 @@ namespace heed {
 ///   [memory]
 ///   dram = { pj = 162.5, source = "..." }
 ///
-/// Throws Error for unknown keys and kinds, for figures without a source, and for negative or infinite ones.
+/// Throws Error for unknown keys and operations, for figures without a source, and for negative or infinite ones.
 EnergyTable load_energy_table(const std::string& path);
 
 }  // namespace heed

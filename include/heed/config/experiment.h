@@ -353,7 +353,7 @@ struct Experiment {
   bool operator==(const Experiment&) const = default;
 };
 
-/// Use of a key by a family or task: `known` if it applies, `required` if it must be set.
+/// Use of a key by a family, task or data set: `known` if it applies, `required` if it must be set.
 struct KeyUse {
   bool known = true, required = false;
 };
@@ -404,7 +404,7 @@ struct KeyError : Error {
 /// are checked by the mechanisms.
 void validate(const Experiment& experiment);
 
-/// Returns the experiment with every key written out; load_experiment() reads the same experiment from it.
+/// Returns the experiment as TOML, with every key that applies; load_experiment() reads the same experiment from it.
 std::string to_toml(const Experiment& experiment);
 
 /// Returns the values that to_toml() prints, by "table.key"; an option of one mechanism is "attention.NAME.key".

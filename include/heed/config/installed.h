@@ -21,8 +21,8 @@ std::vector<std::filesystem::path> search_places(const std::string& path);
 /// directories, or the path unchanged if there is none or if it is absolute.
 std::string find_installed(const std::string& path);
 
-/// Returns the path of the file or directory `base` that `file` refers to: relative to it, else to the working
-/// directory, else to the installed directories.
+/// Returns the path of the file or directory `base` that `file` refers to. A relative `base` is searched for beside
+/// `file`, then in the working directory, then in the installed directories.
 std::string find_base(const std::string& file, const std::string& base);
 
 /// Throws Error with a message that begins with `where` unless the path `base` exists.

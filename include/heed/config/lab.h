@@ -74,7 +74,7 @@ struct NotebookQuestion {
   std::string rubric, answer;  ///< answer: the model answer
 };
 
-/// Reads the tables [[questions]] of a file. Throws Error, naming the file and the line.
+/// Reads the tables [[questions]] of a file. Throws Error, naming the file and, if known, the line.
 std::vector<NotebookQuestion> load_questions(const std::string& path);
 
 /// An answer: a number or a text.
@@ -83,7 +83,8 @@ using Answer = std::variant<double, std::string>;
 /// Parses answers by name from untrusted text. Throws Error, naming the file `path`.
 std::map<std::string, Answer> read_answers(const std::string& text, const std::string& path);
 
-/// Returns true for a valid name of a lab or student: letters, digits, `-`, `_` and `.`, not starting with a dot.
+/// Returns true for a valid name of a lab or student: up to 100 letters, digits, `-`, `_` and `.`, not starting with a
+/// dot or hyphen.
 bool is_plain_name(const std::string& name);
 
 }  // namespace heed

@@ -27,14 +27,14 @@ ModelOfTensors model_of_tensors(const std::string& file, const std::map<std::str
 /// Returns the value of the last override of model.heads that is a number; 0 if there is none.
 Index heads_given(const std::vector<std::string>& sets);
 
-/// Returns the keys of [model] that a file's tensors determine, as overrides: "model.dim=384".
+/// Returns the keys of an inferred model, except `classes`, as overrides: "model.dim=384".
 std::vector<std::string> sets_of_tensors(const ModelConfig& model);
 
 /// Returns the experiment given by overrides alone, with defaults for everything else.
 Experiment load_sets(const std::vector<std::string>& sets);
 
 /// Returns "; --set model.KEY=VALUE ... fits the file" with the keys in which `model` differs from the model of the
-/// file's tensors; empty if none differ, or if the file is of another family.
+/// file's tensors; empty if none differ, or if the model or the file is of another family.
 std::string fitting_keys(const SafetensorsFile& file, const ModelConfig& model);
 
 }  // namespace heed

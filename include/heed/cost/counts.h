@@ -34,19 +34,19 @@ struct Counts {
 /// Cost of one operation in both conventions. `forward` and `backward` count every floating-point operation of the
 /// textbook algorithm: a sum of n terms is n - 1 additions, a maximum n - 1 comparisons. The backward pass assigns each
 /// gradient. If a tensor has several uses, the tape sums their gradients: an operation that accumulates into an
-/// existing gradient executes one more addition per element. `*_contractions` use the papers' convention: they count
+/// existing gradient executes `joins` more additions. `*_contractions` use the papers' convention: they count
 /// only matrix products, convolutions, distances and weighted sums; a product added to a sum is one multiplication and
 /// one addition.
 struct Cost {
   Counts forward, backward;
   Counts forward_contractions, backward_contractions;
   Index attention_exp = 0;  ///< exp evaluations of an attention mechanism's forward pass
-  /// Operations that a mechanism executes, minus those in forward_contractions (mul, add) and attention_exp (exp), for
-  /// checks/costcheck.h. Positive: executed but not counted, such as squares of norms and exps of gates; negative:
-  /// counted although not a sum of products, such as the additions of denominators.
+  /// Contractions that a mechanism executes minus forward_contractions (mul, add), and exps that it executes minus
+  /// attention_exp (exp), for checks/costcheck.h. Positive: executed but not counted, such as squares of norms and exps
+  /// of gates; negative: counted although not a sum of products, such as the additions of denominators.
   Counts left_out{};
-  /// True if the code executes another algorithm than the textbook's, whose contractions are stated: they must be at
-  /// least an eighth of the executed contractions and at most all executed operations.
+  /// True if the code executes an algorithm other than the textbook's. The stated contractions, the textbook's, must be
+  /// at least an eighth of the executed contractions and at most all executed operations.
   bool bounded = false;
   Index distances = 0;  ///< terms |a - b| of l1 distances in the forward pass
   Index joins = -1;     ///< additions to accumulate an operand's gradient into an existing one, beyond those in

@@ -93,10 +93,11 @@ class MemoryDataset : public Dataset {
 /// - folder: {train,val,test}/CLASS/ or CLASS/ alone, with images in the formats of image.h; classes and images are
 ///   sorted by name. Without test/, the test images are every fifth image of a class, or the last one of a class with
 ///   fewer than five.
-/// `data.path` is the directory. If it is empty, which is an error for folder, these directories are tried:
-/// datasets/NAME, NAME beside the fetch.sh that came with heed, $HEED_DATA/NAME, /usr/share/datasets/NAME. If
-/// `data.recorded.classes` is set, labels are indices into it. Throws Error naming the bad file, or the places searched
-/// and how to get the data; the message names `path_key`, the option that sets the path, unless it is empty.
+/// `data.path` is the directory or, if it holds several IDX sets, the directory and the prefix of one set's file names.
+/// If `data.path` is empty, which is an error for folder, these directories are tried: datasets/NAME, NAME beside the
+/// fetch.sh that came with heed, $HEED_DATA/NAME, /usr/share/datasets/NAME. If `data.recorded.classes` is set, labels
+/// are indices into it. Throws Error naming the bad file, or the places searched and how to get the data; the message
+/// names `path_key`, the option that sets the path, unless it is empty.
 std::unique_ptr<Dataset> open_dataset(const DataConfig& data, Split split, const std::string& path_key = "data.path");
 std::unique_ptr<Dataset> open_dataset(const std::string& name, const std::string& path, Split split,
                                       const std::string& path_key = "data.path");

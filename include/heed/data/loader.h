@@ -80,33 +80,34 @@ struct Loading {
   Index seed;
   bool training;    ///< true: shuffled (if config.shuffle), augmented, whole batches only; false: all images in order
   int workers = 0;  ///< threads that decode and augment; 0: heed::threads()
-  std::optional<DinoConfig> views{};  ///< if set, training batches have views of the images
+  std::optional<DinoConfig> views{};  ///< if set, batches have views of the images
   bool ahead = true;                  ///< true: prefetched by a background thread; false: prepared in next()
 };
 
 /// Iterates over a subset of a data set in batches. Only one thread may use a loader; a background thread (and, for
-/// images that are slow to prepare, oneTBB's threads) keeps two batches ready. A batch depends only on subset, config,
-/// seed, epoch and its index in the epoch, not on threads or earlier batches.
+/// images that are slow to prepare, oneTBB's threads) keeps two batches ready. A batch depends on the data, the
+/// settings, the epoch and its index in the epoch, not on threads or earlier batches.
 template <class T>
 class Loader {
  public:
   /// `dataset` must outlive the loader. Throws Error if the model's input size differs from the images' and
-  /// config.resize is not set, or if values of `config` are out of range.
+  /// config.resize is "none", if values of `config` are out of range, or if the training images do not fill a batch.
   Loader(const Dataset& dataset, std::vector<Index> subset, const DataConfig& config, const Loading& loading);
   ~Loader();
 
   /// Returns the number of batches in an epoch.
   Index batches() const;
 
-  /// From the next start() on, prepares image i of a batch of `images` images only if wanted(i, images) is true for it
-  /// or for the image it is mixed with; other images are unspecified. `wanted` is called by several threads at once.
+  /// Discards the rest of the current epoch. From the next start() on, prepares image i of a batch of `images` images
+  /// only if wanted(i, images) is true for it or for the image it is mixed with; other images are unspecified. `wanted`
+  /// is called by several threads at once.
   void make_only(std::function<bool(Index i, Index images)> wanted);
 
   /// Begins an epoch at its batch `first_batch` and discards the rest of the current epoch.
   void start(Index epoch, Index first_batch = 0);
 
   /// Returns the next batch, valid until the next call of next() or start(); nullptr after the last batch and before
-  /// start(). Throws Error if an image cannot be read. Allocates nothing.
+  /// start(). Throws Error if an image cannot be read. If loading.ahead, allocates nothing.
   const Batch<T>* next();
 
  private:

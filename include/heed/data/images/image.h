@@ -55,9 +55,9 @@ Image convert(Image image, ImageSize target);
 
 struct DataConfig;
 
-/// Returns the image resized to `target`, the model's input size, by the method data.resize. "crop" resizes the shorter
-/// side to that of `target` / crop_fraction, rounded, and crops the centre, as torchvision's Resize and CenterCrop do;
-/// all other methods are convert(image, target).
+/// Returns the image resized to `target`, the model's input size, by the method data.resize. "crop" preserves the
+/// aspect ratio: it resizes the image to cover `target` / crop_fraction, rounded, and crops the centre, for a square
+/// `target` as torchvision's Resize and CenterCrop do; all other methods are convert(image, target).
 Image fitted(Image image, ImageSize target, const DataConfig& data);
 
 }  // namespace heed

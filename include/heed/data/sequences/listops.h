@@ -18,10 +18,10 @@ namespace heed {
 inline constexpr int listops_tokens = 15;
 
 /// Returns the tokens of an expression whose parts are separated by blanks; parentheses are dropped. Throws Error, with
-/// a message that begins with `where`, if a part is not a token.
+/// a message that begins with `where`, if a part is not a token, or if the tokens are not one expression.
 std::vector<int> parse_listops(std::string_view text, const std::string& where);
 
-/// Numbers of expressions to generate, and limits of their shape.
+/// Number of expressions in each part, limits of their shape, and the random seed.
 struct ListOpsSetting {
   Index train = 96'000, valid = 2'000, test = 2'000;
   Index depth = 10;              ///< a node of level l may be an operator if l < depth; the root has level 1

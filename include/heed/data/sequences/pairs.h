@@ -7,7 +7,7 @@
 
 namespace heed {
 
-/// Numbers of pairs in each part, and the random seed.
+/// Number of pairs in each part, and the random seed.
 struct PairsSetting {
   Index train = 40'000, valid = 2'000, test = 2'000;
   Index seed = 1;

@@ -30,7 +30,7 @@ class SequenceSet {
 
   bool pairs() const { return pairs_; }
   Index vocabulary() const { return vocabulary_; }  ///< exclusive upper bound on the tokens
-  Index fixed_length() const { return length_; }    ///< length of all sequences; 0: lengths differ
+  Index fixed_length() const { return length_; }    ///< length of all sequences; 0: lengths may differ
   Index cut() const { return cut_; }  ///< number of sequences cut to the context; the two of a pair count separately
   const std::vector<std::string>& class_names() const { return class_names_; }
   const std::vector<std::string>& files() const { return files_; }  ///< paths of the files that were read
@@ -62,8 +62,8 @@ struct SequenceExamples {
 ///   test.tsv with lines label<TAB>text;
 /// - pairs: new_aan_pairs.{train,eval,test}.tsv of lines label<TAB>id<TAB>id<TAB>text<TAB>text, labels 0.0 and 1.0;
 /// - pixels: the images of data.source, pixel by pixel (data/sequences/pixels.h).
-/// Tokens of documents and pairs are bytes. Sequences are cut to `context` tokens. Throws Error naming the problem, the
-/// file and the line.
+/// Tokens of documents and pairs are bytes. Sequences are cut to `context` tokens. Throws Error naming the file and, if
+/// known, the line.
 SequenceExamples open_sequences(const DataConfig& data, Index context, Part part, std::uint64_t seed);
 
 /// Throws Error unless a model of length `context` accepts the sequences: all tokens are below `vocabulary` and, if all

@@ -10,7 +10,8 @@
 
 namespace heed {
 
-/// Returns the bytes of data.path, or the first data.limit of them. Throws Error if there are none.
+/// Returns the bytes of data.path, or the first data.limit of them, without a byte order mark. Throws Error if there
+/// are none.
 std::vector<std::uint8_t> read_text(const DataConfig& data);
 
 /// Returns true if every byte is a character, as in ASCII; in UTF-8, other characters have bytes of 128 and above.
