@@ -23,7 +23,7 @@ struct PatchGrid {
   Index patches() const { return rows * columns; }
 };
 
-/// A row of the sheet, for one block: a value for each patch, or separate matrices.
+/// A row of the sheet, for one block: for each head, a value per patch or a matrix.
 struct SheetRow {
   std::vector<std::string> label;  ///< lines of text beside the row, the first emphasised
   Tensor<float> weights{};         ///< [heads, rows, columns]; empty if there is nothing to draw
@@ -46,12 +46,13 @@ struct AttentionSheet {
 /// Returns the weights of each patch as a key, [heads, rows, columns] of the keys' grid, from the map [heads, N, M] of
 /// one image. The N queries are tokens before the grid (class token, registers), then the patches. The M keys are the
 /// same tokens, or those of a coarser grid with the same proportions. The query is patch `query` if given, otherwise
-/// token `token` before the grid; if there is no such token, or `token` is -1, the result is the mean over the patches.
-/// Throws Error if a weight is not finite or the keys do not form such a grid.
+/// token `token` before the grid; if there is no such token, or `token` is -1, the result is the mean over all patches
+/// as queries. Throws Error if a weight is not finite or the keys do not form such a grid.
 Tensor<float> patch_weights(View<const float> map, PatchGrid grid, std::optional<Patch> query, Index token = 0);
 
 /// Returns the values of the patches, [heads, rows, columns], from those of all tokens, [heads, N]. The first `prefix`
-/// tokens are before the grid. The grid may be coarser, with the same proportions. Throws Error like patch_weights().
+/// tokens are before the grid. The tokens' grid may be coarser than `grid`, with the same proportions. Throws Error
+/// like patch_weights().
 Tensor<float> token_weights(View<const float> numbers, PatchGrid grid, Index prefix);
 
 /// Returns the mean of weights [heads, rows, columns] over the heads, [1, rows, columns].

@@ -15,12 +15,12 @@ struct PatchPicture {
 };
 
 /// Draws a row for each picture: the image, the image with the predicted classes, and the image with the true classes.
-/// The ten colours of classes 1 to 10 repeat for further classes. Each pixel is drawn `scale` pixels wide. If there is
-/// room, each patch shows the first letter of its class's name.
+/// The ten colours of classes 1 to 10 repeat for further classes. Each image pixel is drawn `scale` pixels wide. If
+/// there is room, each patch except background shows the first letter of its class's name.
 Image patch_sheet(const std::vector<PatchPicture>& pictures, const std::vector<std::string>& names, Index patch,
                   Index scale);
 
-/// Returns the legend of the colours by class, such as "1 blue, 2 orange".
+/// Returns the legend of the colours by class, such as "0 blue, 1 orange" for digits.
 std::string patch_legend(const std::vector<std::string>& names);
 
 }  // namespace heed

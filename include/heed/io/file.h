@@ -123,7 +123,8 @@ class AppendedFile {
   Descriptor file_;
 };
 
-/// Exclusive lock on a directory, released by the destructor or when the process ends, however it ends.
+/// Exclusive lock on a directory, released by the destructor or when the process ends, however it ends. Without effect
+/// on file systems that lack such locks.
 class DirectoryLock {
  public:
   enum class Holders { process, process_and_programs_it_starts };

@@ -19,13 +19,13 @@ class GivenTensors {
  public:
   explicit GivenTensors(const std::string& path) : file_(path) {}
 
-  /// Returns true if the file has a tensor of a non-integer type.
+  /// Returns true if the file has a tensor of another type than I64.
   bool has_numbers() const {
     return std::any_of(file_.names().begin(), file_.names().end(),
                        [&](const std::string& name) { return file_.info(name).dtype != DType::I64; });
   }
 
-  /// Returns true if the floating-point tensors are F64, false if they are F32. Throws Error for any other type, for a
+  /// Returns true if all tensors except I64 ones are F64, false if they are F32. Throws Error for other types, for a
   /// mixture, or if there are none.
   bool in_double() const {
     const std::string* first = nullptr;
@@ -48,7 +48,7 @@ class GivenTensors {
   bool contains(const std::string& name) const { return file_.contains(name); }
   const std::string& path() const { return file_.path(); }
 
-  /// Returns the tensor `name`. Throws Error unless it has `rank` axes.
+  /// Returns the tensor `name`. Throws Error unless it has `rank` axes, at least one element, and only finite values.
   template <class T>
   Tensor<T> take(const std::string& name, int rank) {
     const Shape& found = shape(name);

@@ -43,7 +43,8 @@ class Json {
   static Json list(List values = {});
   static Json object(Object entries = {});
 
-  /// Parses a text. Throws Error, without the name of the source, for invalid JSON and repeated keys of an object.
+  /// Parses a text. Throws Error, without the name of the source, for invalid JSON, repeated keys of an object, and
+  /// too many values or levels.
   static Json parse(const std::string& text);
 
   /// Returns the value on one line or, if `indent` is not negative, with a line for each entry, indented by `indent`

@@ -32,11 +32,11 @@ struct OpenedWeights {
 std::string weights_file(const std::string& source);
 
 /// Opens `source`: FILE, or FILE:PREFIX for one of several networks in a file. Removes the prefix that a model's
-/// wrapper adds to all names except a classifier's. If the file has several networks and none is selected, throws Error
-/// naming the networks.
+/// wrapper adds to all names except a classifier's. If the file has several networks, or one with an unknown prefix,
+/// and none is selected, throws Error naming them.
 OpenedWeights open_weights(const std::string& source);
 
-/// Returns the prefix that a model's wrapper adds to all names of a file except a classifier's, "model." or
+/// Returns the prefix that a model's wrapper adds to all names of a file except a classifier's, such as "model." or
 /// "module.model."; empty if there is none.
 std::string wrapper_prefix(const SafetensorsFile& file);
 

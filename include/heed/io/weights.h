@@ -24,8 +24,8 @@ struct TakenTensor {
 
 /// The tensors that a model loaded from a file.
 struct TakenWeights {
-  std::vector<TakenTensor> tensors;  ///< one per tensor of the model, in order
-  std::vector<std::string> unused;   ///< tensors of the file that were not loaded, except training state
+  std::vector<TakenTensor> tensors;  ///< one per tensor of the model that files hold, in order
+  std::vector<std::string> unused;   ///< tensors of the file that were neither loaded nor ignored
   Index numbers = 0;                 ///< number of loaded elements
   std::string prefix{};              ///< prefix removed from the file's names
 };
@@ -34,17 +34,18 @@ struct TakenWeights {
 struct WeightChanges {
   bool new_head = false;                 ///< head.* and head_dist.* keep their values if the file lacks them or has
                                          ///< other shapes
-  bool positions = false;                ///< position embeddings of a different grid are interpolated
-                                         ///< (kernels/grids/bicubic.h), except for rows before the grid
-  PositionRows from{};                   ///< rows of the file's pos_embed; otherwise the file's grid must be square
-  bool antialias = false;                ///< interpolation is antialiased
+  bool positions = false;                ///< position embeddings of a different grid are interpolated, except for
+                                         ///< rows before the grid: pos_embed bicubically, others bilinearly
+  PositionRows from{};                   ///< rows of the file's pos_embed; if unset, the file's grid must be square
+  bool antialias = false;                ///< bicubic interpolation is antialiased
   std::string cure{}, positions_cure{};  ///< remedies appended to errors about tensors that do not fit, and about
                                          ///< position embeddings of a different grid
 };
 
 /// Reads every tensor of the model, including buffers, from `file`. Throws Error, naming the tensor, if one is missing,
-/// surplus, of the wrong shape or not finite, except as `changes` allows. Ignores *.num_batches_tracked, which other
-/// programs store with running statistics. Changes nothing if it throws.
+/// surplus, of the wrong shape, not finite or a negative variance, except as `changes` allows. Ignores
+/// *.num_batches_tracked, mask_token and training state (state_prefix, head.mlp.*, head.last_layer.*). Changes nothing
+/// if it throws.
 template <class T>
 TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters, const WeightChanges& changes = {});
 

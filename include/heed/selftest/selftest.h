@@ -31,7 +31,7 @@ struct SelftestRun {
 /// Returns the runs; together they use every mechanism, family, optimiser, schedule, augmentation and task.
 std::span<const SelftestRun> selftest_runs();
 
-/// Returns the parts of the self-test in order: "data", the generated data; "operations", the separate cases of `heed
+/// Returns the parts of the self-test in order: "data", the generated data; "operations", each case of `heed
 /// gradcheck`; "wide", operations and mechanisms at the sizes of real models; and the runs.
 std::vector<std::string> selftest_parts();
 
@@ -45,9 +45,9 @@ std::string selftest_data(const std::string& name, const std::string& directory)
 Experiment selftest_experiment(const SelftestRun& run, const std::string& directory);
 
 /// Computes the hashes of a part, prepared in `directory`, where a run also writes its files. The first hash is that
-/// of the names. A run has hashes of its initial weights; of the results and gradients of the first microbatch, in
-/// order of computation; of each weight after the first step; of loss, optimiser state and weights after each step; of
-/// its evaluations; and of the logits of incremental decoding.
+/// of the names. A run has hashes of the images of its first step; of its initial weights; of the results and gradients
+/// of the first microbatch, in order of computation; of each weight after the first step; of loss, optimiser state and
+/// weights after each step; of its evaluations; and, for a language model, of the logits of incremental decoding.
 std::vector<NamedHash> selftest_hashes(const std::string& part, const std::string& directory);
 
 /// Hashes by part.
