@@ -19,8 +19,8 @@ class PackageEnergy {
   /// Returns the reason why energy cannot be measured; empty if it can.
   const std::string& unavailable() const { return unavailable_; }
 
-  /// Reads the counters. Call this several times an hour: at full load the counters wrap around (max_energy_range_uj)
-  /// after about an hour.
+  /// Reads the counters. Call this every minute or two: at full load, a counter wraps around (max_energy_range_uj)
+  /// after minutes to an hour, depending on the CPU.
   void update();
 
   /// Returns the joules up to the last update().

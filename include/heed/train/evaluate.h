@@ -31,7 +31,7 @@ struct EvaluationPartners {
 
 /// Evaluates the model on all examples of `source`, which must be opened for evaluation, and divides them among all
 /// processes. `counts` is Task::counts(). An interrupted evaluation covers fewer examples. Throws Diverged if the loss
-/// is not finite.
+/// is not finite, Error if the number of processes is not a power of two.
 template <class T>
 Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T>& source, Index counts,
                     Index microbatch, const EvaluationPartners<T>& partners = {});

@@ -16,7 +16,7 @@ struct Rates {
 
 /// AdamW or SGD with momentum over all trainable tensors of a model.
 ///
-/// sgd: g = gradient + decay w; m = momentum m + g (m = g at the first step); w -= lr m.
+/// sgd: g = gradient + decay w; m = momentum m + g (m = g in a tensor's first update); w -= lr m.
 /// adamw: see kernels/elements/adamw.h.
 template <class T>
 class Optimizer {

@@ -33,8 +33,8 @@ struct RateTest {
 RateTest test_rates(const Experiment& experiment, const RateRange& range);
 
 /// Learning rate suggested by a test: the lesser of `steepest` and a tenth of `least`. `steepest` is the rate where the
-/// smoothed loss falls fastest per logarithm of the rate, measured over a tenth of the test at a time and after its
-/// first tenth. `least` is the rate where the smoothed loss is minimal.
+/// smoothed loss falls fastest per logarithm of the rate, measured over a tenth of the test at a time, after its
+/// first tenth and before the minimum. `least` is the rate where the smoothed loss is minimal.
 struct RateAdvice {
   double steepest, least;  ///< rates
   double suggested() const { return std::min(steepest, least / 10); }

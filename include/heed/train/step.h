@@ -28,7 +28,7 @@ struct BatchResult {
 enum class LaneMemory {
   by_size,   ///< chosen by streams_lanes()
   per_lane,  ///< lanes in parallel, with one gradient each
-  streamed,  ///< one lane at a time, on all threads, and log2(lanes) + 1 gradients
+  streamed,  ///< one lane at a time, on all threads, with sums_at_once() gradients
 };
 
 /// Computes gradients of the training loss over batches: the task's loss plus, once per batch, the model's penalty.
@@ -87,7 +87,7 @@ class BatchGradient {
   void sum_per_lane(LaneRange lanes);
   void sum_streamed(LaneRange lanes);
   void run_lane(Index lane, Gradients<T>& gradients, Index tape = 0, NonFinite<T>* non_finite = nullptr);
-  /// Runs all lanes in parallel; `found`, if given, has one element per lane.
+  /// Runs the lanes in lockstep; `found`, if given, has one element per lane.
   void run_in_lockstep(LaneRange lanes, std::vector<NonFinite<T>>* found = nullptr);
   void run_microbatch(const MicrobatchPass& microbatch);
   NonFinite<T> first_in_lanes(LaneRange lanes);

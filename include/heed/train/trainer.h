@@ -76,15 +76,16 @@ class TrainObserver {
   virtual void test(const Evaluation&) {}
 };
 
-/// Reason for the end of a training run: all epochs, train.max_steps, `interrupt`, or the first step of a check.
+/// Reason for the end of a training run: all epochs or train.patience, train.max_steps, `interrupt`, or the first step
+/// of a check.
 enum class Outcome { finished, stopped, interrupted, checked };
 
 /// Trains an experiment and fills the run directory. Throws Error for bad input, before anything is written, and
-/// Diverged for a non-finite loss. best.safetensors has the weights with the best validation accuracy, or the latest
-/// without validation. The test set is evaluated once, at the end. A check (options.check) describes the data as a new
-/// run does, reads the first batch of each part, and runs one training step, after which the weights must be finite.
-/// Several processes with the same arguments share the run: process 0 reads and writes the run directory and calls its
-/// observer; an interrupt of any process stops all of them after the same step.
+/// Diverged for a non-finite loss, gradient or weight. best.safetensors has the weights with the best validation
+/// accuracy, or the latest without validation. The test set is evaluated once, at the end. A check (options.check)
+/// describes the data as a new run does, reads the first batch of each part, and runs one training step, after which
+/// the weights must be finite. Several processes with the same arguments share the run: process 0 reads and writes the
+/// run directory and calls its observer; an interrupt of any process stops all of them after the same step.
 Outcome train(const Experiment& experiment, const TrainOptions& options, TrainObserver& observer);
 
 /// Trains the caller's model and task, in float or double; [model], [attention] and [data] are only recorded.

@@ -6,7 +6,7 @@
 
 namespace heed {
 
-/// Maximum number of threads: more than any host has cores. A system may be unable to start many more.
+/// Maximum number of threads, above the core count of most hosts. A system may be unable to start many more.
 inline constexpr int max_threads = 1024;
 
 /// A number of threads and its origin.

@@ -23,8 +23,9 @@ struct Ending {
   std::string error{};
 };
 
-/// Ends all processes; must be the last call in each of them. Returns the status and error of the first failed process
-/// in process 0, and success in the others. A process that waits for a failed one throws OtherFailed from its wait.
+/// Ends the communication; must be the last call in each process. Process 0 gets the status and error of the failed
+/// process of lowest rank or, if none failed, its own; the others get success. A wait for a failed process throws
+/// OtherFailed.
 Ending end_together(const Ending& own);
 
 /// Cores [first, first + count) among those available on a host.
@@ -33,7 +34,7 @@ struct Cores {
 };
 
 /// Returns the cores of process `place` among `processes` on a host with `cores` cores. The ranges of different
-/// processes are disjoint; if there are fewer cores than processes, each range is one core.
+/// processes are disjoint, unless there are fewer cores than processes: then each range is one core.
 Cores part_of_cores(int place, int processes, int cores);
 
 /// Number of hosts, and number of cores of this process; 0 cores if none are assigned.

@@ -16,7 +16,7 @@ class Ranks {
  public:
   virtual ~Ranks() = default;
 
-  /// Return the number of processes, a power of two, and this process's index.
+  /// Return the number of processes, which must be a power of two to share a batch, and this process's index.
   virtual int count() const = 0;
   virtual int rank() const = 0;
 

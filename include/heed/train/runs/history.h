@@ -30,8 +30,8 @@ struct RunHistory {
   std::optional<double> test_loss, test_accuracy;
 };
 
-/// Reads metrics.csv; the history is empty if there is no such file. Skips an incomplete last row. Throws Error, naming
-/// file and line, for a row that `heed train` does not write.
+/// Reads metrics.csv and gradients.csv; the history is empty without metrics.csv. Skips an incomplete last row. Throws
+/// Error, naming file and line, for a row that `heed train` does not write.
 RunHistory read_history(const RunPaths& paths);
 
 /// Figures of a finished run, for comparisons.
@@ -44,7 +44,8 @@ struct RunFigures {
   std::optional<double> parameters;                            ///< trainable elements of the model
 };
 
-/// Reads the figures of a run with train.batch = `batch`; `parameters` is set only if the directory has cost.json.
+/// Reads the figures of a run with train.batch = `batch`; all are empty unless the run has finished, and `parameters`
+/// is empty without cost.json.
 RunFigures read_figures(const RunPaths& paths, Index batch);
 
 /// A figure's names and format in tables.

@@ -37,7 +37,7 @@ struct RunPaths {
   /// Returns the path of the weights to use: best.safetensors, or last.safetensors before the first complete epoch.
   std::string weights() const;
 
-  /// Returns true if the directory holds a run with a checkpoint.
+  /// Returns true if the directory holds a run that has written a checkpoint.
   bool exists() const;
 
   /// Removes temporary files of a killed process.
@@ -66,7 +66,8 @@ PositionRows position_rows(const RunPaths& paths);
 std::string hash_to_resume(const Experiment& experiment);
 
 /// Throws Error unless `experiment` may continue the run in `paths`: only limits (including train.epochs), logging,
-/// checkpoints and the data's path may differ from its configuration. Returns the recorded configuration.
+/// checkpoints, the data's path and keys for initial weights may differ from its configuration. Returns the recorded
+/// configuration.
 Experiment check_same_experiment(const RunPaths& paths, const Experiment& experiment);
 
 /// Returns the mechanisms of an experiment that came from plugins, with their files; empty if there are none: {"hydra":
@@ -86,7 +87,8 @@ std::string changed_plugin(const RunPaths& paths, const Experiment& experiment);
 /// Returns the resolved configuration, with the version of heed.
 std::string config_toml(const Experiment& experiment);
 
-/// Returns the environment of the run: version, commit of the build (if any), compiler, CPU, BLAS core, threads, time.
+/// Returns the environment of the run: version, commit (if any) and ARCH of the build, compiler, CPU, BLAS, threads,
+/// treatment of subnormals, time.
 std::string environment_json();
 
 /// Returns the host's configuration in one line, such as "AMD EPYC, 2 threads, OpenBLAS 0.3.21 Cooperlake".
@@ -95,7 +97,7 @@ std::string environment_line();
 /// A row of metrics.csv: kind,epoch,step,loss,accuracy,lr,images_per_s. `kind` is step, train, valid or test; numbers
 /// round-trip; negative ones are written as empty fields. Rows of kind step and train also have a row in gradients.csv:
 /// kind,epoch,step,gradient_norm. gradient_norm is the norm before clipping; for kind train, its mean over the epoch's
-/// steps.
+/// steps, except skipped ones.
 struct MetricsRow {
   const char* kind;
   Index epoch = 0;

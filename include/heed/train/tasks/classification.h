@@ -60,7 +60,8 @@ std::vector<std::string> numbered(Index classes);
 
 /// Returns an evaluation as lines of text: accuracies, the loss, if any, and, if names are given, a confusion table (up
 /// to twenty classes) or the hardest classes (more than twenty). `examples` is the plural noun for an example. The
-/// top-5 accuracy is omitted if `ranked`, the number of classes that a classifier can rank, is below 5.
+/// top-5 accuracy is omitted for up to five classes, and if `ranked`, the number of classes that a classifier can rank,
+/// is below 5.
 std::string classification_report(const Evaluation& evaluation, const char* examples, Index classes,
                                   const std::vector<std::string>& names, Index ranked = 5);
 

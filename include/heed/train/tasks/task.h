@@ -114,8 +114,8 @@ class Task {
   virtual ~Task() = default;
 
   /// Opens a part of the data. If `training`, examples are shuffled each epoch and augmented, and all batches are full;
-  /// otherwise all examples are read, unchanged. Returns null if there is no validation part. Throws Error if the data
-  /// are missing or do not fit the model.
+  /// otherwise all examples are read in order, without augmentation. Returns null if there are
+  /// no validation examples. Throws Error if the data are missing or do not fit the model.
   virtual std::unique_ptr<BatchSource<T>> open(Part part, bool training) = 0;
 
   /// Returns the length of Evaluation::counts, the counters that the task defines.
@@ -152,7 +152,7 @@ class Task {
   /// Called after each update of the weights, for example to update a teacher.
   virtual void after_step(const Parameters<T>&, const StepPlace&) {}
 
-  /// Called after each epoch; returns a line to print about it, or nothing.
+  /// Called after each epoch; returns a line to print about it, or an empty text.
   virtual std::string end_epoch() { return {}; }
 
   /// Returns the state that after_step() and end_epoch() change, except the teacher; it is part of checkpoints.
