@@ -9,8 +9,8 @@
 // d_a is the variance of the distance between two standard normal vectors (8); the variance of their inner product is
 // d. The identity compensates for A's low rank (Section 3.2.2).
 //
-// Time: 2 N M d additions for S, 2 N M d for A v, N M exps. As with softmax, the map is computed in blocks of queries,
-// and saved if it is small: memory is O(N).
+// Time: 2 N M d additions for S, 2 N M d operations for A v, N M exps. As with softmax, the map is computed in blocks
+// of queries, and saved if it is small: memory is O(N).
 //
 // The gradient of S uses sign(q - k) (23), the true derivative; score_grad=hardtanh is the paper's ablation (Table 3).
 #include "heed/attention/capabilities/map.h"

@@ -76,7 +76,7 @@ class Lambda : public MechanismBase<Lambda>, public WithMap<Lambda> {
     return {layout.matrix(M, c), lay_out_heads(positions ? N : 1, c, e, layout)};
   }
 
-  // Scratch: L, unless it is the only lambda and thus saved; gradients of L, of one lambda and of ks.
+  // Scratch: L, unused if it is the only lambda and thus saved; gradients of L, of one lambda and of ks.
   template <class T>
   struct Scratch {
     Matrix<T> L, dL, dlambda, dks;
@@ -142,7 +142,7 @@ class Lambda : public MechanismBase<Lambda>, public WithMap<Lambda> {
     kernels::softmax_columns_backward(saved.ks, scratch.dks, gradient.update, gradient.k[0]);
   }
 
-  // Computes the weight of key m for query n of a head: q_n . (ks_m + e[n,m]).
+  // Computes the weight of key m for query n of a head: q_n . (ks_m + E[n,m]).
   template <class T>
   void run_map(const AttentionInput<T>& in, Heads<T> map, const Saved<T>& saved, const Scratch<T>&) const {
     kernels::softmax_columns(in.k[0], saved.ks);
@@ -164,7 +164,7 @@ class Lambda : public MechanismBase<Lambda>, public WithMap<Lambda> {
     // Backward: 4. dq; 2. dks and dv; 1. dk.
     cost.backward = product_counts(H * N, c, e) + to_keys + to_values + kernels::softmax_columns_backward_counts(M, c);
     if (positions) {
-      // Forward: 3. Backward: 4. dlambda; 3. dL, de (accumulated) and dv; 2. accumulates into dv.
+      // Forward: 3. Backward: 4. dlambda; 3. dL, dE (accumulated) and dv; 2. accumulates into dv.
       cost.forward += N * (of_tokens + Counts{.add = lambda});
       cost.forward_contractions += N * product_contractions(c, e, M);
       cost.backward += N * product_counts(c, e, H) + Counts{.add = (N - 1) * lambda} +

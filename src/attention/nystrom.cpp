@@ -124,7 +124,7 @@ class Nystrom : public MechanismBase<Nystrom>, public WithMap<Nystrom> {
   //            dv = B^T dY, dB = dY v^T.
   // Undoing 3: kernels/solvers/softmax_inverse.h.
   // Undoing 2: with P = softmax(x y^T / sqrt(d)), dS = P (dP - sum_j P dP) / sqrt(d), dx = dS y, dy = dS^T x.
-  // Undoing 1: each of the n tokens of a segment gets 1 / n of its landmark's gradient.
+  // Undoing 1: each of the n tokens of a segment or cell gets 1 / n of its landmark's gradient.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, const Saved<T>& saved,
                     const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {

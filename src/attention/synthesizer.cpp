@@ -10,11 +10,11 @@
 //   out = A v          [N, e]
 //
 // Time 2 N d^2 + 4 N M d (dense) or 2 N^2 e (random), and N M exps; S is not scaled by 1 / sqrt(d). w2 or the logits
-// fix the number of tokens. Dense computes its map in blocks of queries and saves only the maximum and the sum of exps
-// of each row, from which the backward pass recomputes the row. The map of `random` is the same for all images, so it
-// is prepared once per step, a tensor of N^2 elements per head like the logits; a map that exceeds most_prepared is
-// computed in blocks for each image instead. The map of a sequence below the maximum length is computed in blocks from
-// the first rows and columns of w2, b2 and the logits. If causal, a query sees the keys up to its position.
+// fix the number of tokens. Dense computes its map in blocks of queries and saves only Y, and the maximum and the sum
+// of exps of each row, from which the backward pass recomputes the row. The map of `random` is the same for all images,
+// so it is prepared once per step, a tensor of N^2 elements per head like the logits; maps larger than most_prepared
+// are computed in blocks for each image instead. The map of a sequence below the maximum length is computed in blocks
+// from the first rows and columns of w2, b2 and the logits. If causal, a query sees the keys up to its position.
 //
 // Differs from the paper: w1 is applied to q, a projection of the tokens; the paper's first layer is applied to the
 // tokens themselves. All heads share w1, b1, w2 and b2.
@@ -74,13 +74,13 @@ class Synthesizer : public MechanismBase<Synthesizer>,
             {"b2", {s.keys}, bias, false}};
   }
 
-  // Prepared: A of each head, with kind=random.
+  // Prepared, unless the map is computed in blocks: A of each head.
   template <class T>
   Heads<T> prepared(const AttentionShape& s, MemoryLayout<T>& layout) const {
     return in_blocks(s) ? Heads<T>{} : lay_out_heads(s.heads, s.queries, s.keys, layout);
   }
 
-  // Saved, if the map is computed in blocks: Y, and the maximum and the sum of exps of each row of S.
+  // Saved, if the map is computed in blocks: the maximum and the sum of exps of each row of S; if dense, also Y.
   template <class T>
   struct Saved {
     Heads<T> Y, kept;
@@ -92,7 +92,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
             lay_out_heads(s.heads, s.queries, 2, layout)};
   }
 
-  // Scratch, if the map is computed in blocks: blocks of A and dA, and dY.
+  // Scratch, if the map is computed in blocks: a block of A and one of dA; if dense, also dY.
   template <class T>
   struct Scratch {
     Matrix<T> A, dA, dY;
@@ -283,8 +283,8 @@ class Synthesizer : public MechanismBase<Synthesizer>,
 
   bool dense() const { return kind == Kind::dense; }
 
-  /// Maximum elements of a prepared map: 4 MB of floats. Larger maps exceed a core's private cache; recomputing them
-  /// for each image in blocks is faster than reading them from outside it.
+  /// Maximum elements of the prepared maps of all heads: 4 MB of floats. Larger maps exceed a core's private cache;
+  /// recomputing them for each image in blocks is faster than reading them from outside it.
   static constexpr Index most_prepared = 1 << 20;
 
   /// Returns true if the map is computed in blocks of queries, for each image.

@@ -18,7 +18,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::
 constexpr double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
 constexpr double half_pi_1 = 0x1.921fb544p+0, half_pi_2 = 0x1.0b4611a6p-34, half_pi_3 = 0x1.3198a2e037073p-69;
 
-/// Adding this constant to x and subtracting it again rounds x to the nearest integer.
+/// Adding this constant to x, |x| <= 2^51, and subtracting it again rounds x to the nearest integer.
 constexpr double rounder = 0x1.8p52;
 
 /// Returns c0 + c1 x + c2 x^2 + ...
@@ -30,13 +30,13 @@ double polynomial(double x, double c0, Coefficients... rest) {
     return c0 + x * polynomial(x, rest...);
 }
 
-/// A number as the sum of two doubles; the second is below the rounding error of the first.
+/// A number as the sum of two doubles; the second is at most of the order of the rounding error of the first.
 struct Two {
   double high, low;
 };
 
-/// Returns exp(x.high + x.low), computed as 2^n times the series of exp r, where n is the integer nearest to x / ln 2,
-/// and r = x - n ln 2 with |r| <= (ln 2) / 2.
+/// Returns exp(x.high + x.low), computed as 2^n times the series of exp r, where n is x / ln 2, rounded to an integer,
+/// and r = x - n ln 2; |r| is at most (ln 2) / 2, up to rounding.
 double exp_of(Two x) {
   if (!(x.high < 709.8)) return x.high < 710 || x.high > 0 ? infinity : x.high;  // the last case is NaN
   if (x.high < -745.2) return 0;
@@ -51,7 +51,7 @@ double exp_of(Two x) {
   return (1 + (r + r * r * series)) * power_of_2(half) * power_of_2(whole - half);
 }
 
-/// Decomposition x = 2^exponent (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2).
+/// Decomposition x = 2^exponent (1 + f) with sqrt(1/2) < 1 + f <= sqrt(2), up to rounding.
 struct Parts {
   double exponent, f;
 };
@@ -95,7 +95,7 @@ Quarters quarters_of(double x) {
   return {static_cast<std::int64_t>(n), r + (((a - r) - b) - n * half_pi_3)};
 }
 
-/// Return sin r and cos r for |r| <= pi / 4. The remainders of the series are below 1e-19 and 2e-18.
+/// Return sin r and cos r for |r| <= pi / 4. The remainders of the series are below 1e-19 and 2.1e-18.
 double sin_of(double r) {
   const double z = r * r;
   return r + r * z *
@@ -109,7 +109,7 @@ double cos_of(double r) {
                                                       -1. / 87178291200, 1. / 20922789888000));
 }
 
-/// Returns sin(x + quarter_turns pi / 2).
+/// Returns sin(x + quarter_turns pi / 2) for |x| <= 1e6; NaN if x is not finite.
 double sin_from(double x, int quarter_turns) {
   if (!std::isfinite(x)) return nan;
   HEED_ASSERT(std::abs(x) <= 1e6);

@@ -195,7 +195,7 @@ class Team {
     return false;
   }
 
-  /// Replaces the team by one of `count` threads, including the one that opens loops.
+  /// Replaces the team by one of `count` threads, including the program's own, unless the team is that large already.
   void grow(int count) {
     const std::lock_guard lock(growing_);
     if (size_ >= count) return;
@@ -251,7 +251,7 @@ class Team {
   }
 
   std::array<Loop, 64> loops_;
-  std::atomic<unsigned> opened_ = 0;  ///< loops opened so far
+  std::atomic<unsigned> opened_ = 0;  ///< counts opened loops and calls of recount(); idle threads wait for a change
   std::atomic<int> idle_ = 0, alive_ = 0, size_ = 1, generation_ = 0, started_ = 0;
   std::mutex growing_;
 };
@@ -304,7 +304,7 @@ LoopTimes loop_times() {
 double share_of_open_pieces(Index least, const std::function<void()>& f) {
   struct Counting {
     OpenPieces pieces;
-    const int count = thread_count.exchange(static_cast<int>(pieces.least));  // affects how some loops are divided
+    const int count = thread_count.exchange(static_cast<int>(pieces.least));  // affects the division of some loops
     explicit Counting(Index least) : pieces{.least = least} { counted_pieces = &pieces; }
     Counting(const Counting&) = delete;
     ~Counting() {

@@ -54,7 +54,7 @@ double detail::draw_initial(const Initial& initial, const RandomStream& stream, 
   HEED_ASSERT(false);
 }
 
-// Rows of normal values have no preferred direction, and neither has their Gram-Schmidt basis.
+// Rows of normally distributed values have no preferred direction, and neither has their Gram-Schmidt basis.
 std::vector<double> detail::draw_orthogonal(const RandomStream& stream, Index rows, Index columns) {
   const RandomStream directions = stream.derive("direction"), lengths = stream.derive("length");
   std::vector<double> all(static_cast<std::size_t>(rows * columns)), other(static_cast<std::size_t>(columns));

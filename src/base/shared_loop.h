@@ -41,8 +41,8 @@ struct LoopClock {
 };
 inline LoopClock loop_clock;
 
-/// Maximum number of spins before a thread sleeps. They take up to 100 microseconds: other programs need the cores,
-/// too.
+/// Maximum number of spins before a thread sleeps. They take about 100 microseconds, depending on the CPU: other
+/// programs need the cores, too.
 inline constexpr int most_spins = 5000;
 
 inline void pause_briefly() {
@@ -93,8 +93,8 @@ class Pieces {
 
   bool any() const { return count_ > few ? next_ < count_ : left_ != 0; }
 
-  /// Returns a piece for thread `index` of `threads`, or -1 if none is left. If pieces are few, each thread begins at a
-  /// different fixed piece, so that a piece mostly runs on the core whose cache has its operands from an earlier loop.
+  /// Takes a piece for thread `index` of `threads`; returns -1 if none is left. If pieces are few, each thread searches
+  /// from a fixed piece on, so that a piece mostly runs on the core whose cache has its operands from an earlier loop.
   Index take(int index, int threads) {
     if (count_ > few) {
       const Index piece = next_++;
@@ -111,7 +111,7 @@ class Pieces {
   }
 
  private:
-  static constexpr Index few = 64;  ///< bits of left_
+  static constexpr Index few = 64;  ///< number of bits of left_
 
   std::atomic<Index> count_ = 0, next_ = 0;
   std::atomic<std::uint64_t> left_ = 0;
@@ -129,7 +129,7 @@ struct alignas(64) Loop {
   int threads = 1;
   FirstError error;
 
-  /// Returns false if there is no piece for thread `index`; otherwise the thread must call leave().
+  /// Joins the loop as thread `index`, which must then call leave(). Returns false if there is no piece for the thread.
   bool join(int index) {
     if (!open || !pieces.any()) return false;
     ++helpers;

@@ -48,7 +48,7 @@ bool contains(std::string_view text, std::string_view part) {
 }
 
 // Returns the distance between two words: the number of edits, but at most one if a word is the other's initials, and
-// at most two if a word contains the other.
+// at most two if a word contains the other, of three letters or more.
 std::size_t distance(std::string_view word, std::string_view candidate) {
   std::size_t edits = edit_distance(word, candidate);
   if (word == initials(candidate) || initials(word) == candidate) edits = std::min<std::size_t>(edits, 1);
@@ -65,7 +65,7 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
 
   std::string best;
-  // At most a third of the letters may differ, or two of a short word, and at least one must agree.
+  // At most a third of the letters, or two if that is more, may differ, and at least one must agree.
   std::size_t least = std::max<std::size_t>(2, lower.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
     const std::size_t edits = distance(lower, candidate);

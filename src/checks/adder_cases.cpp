@@ -15,7 +15,8 @@ namespace heed {
 
 namespace {
 
-/// Returns the function of u = a - b with the derivative f(u): |u|, the Huber function with threshold 1, or u^2 / 2.
+/// Returns the function of u = a - b whose derivative is `gradient`: |u|, the Huber function with threshold 1, or
+/// u^2 / 2.
 double penalty(DistanceGradient gradient, double u) {
   const double size = std::abs(u);
   if (gradient == DistanceGradient::sign) return size;

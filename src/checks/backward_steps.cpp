@@ -27,8 +27,8 @@ void add_source(const std::filesystem::path& path, std::set<std::filesystem::pat
   }
 }
 
-/// Returns the comments of a source that begin with `//`, one per group of adjacent lines. A line end is kept only if
-/// the line ends a sentence and the next line is not indented.
+/// Returns the comments of a source that begin with `//` or `///`, one per group of adjacent lines. A line end is kept
+/// only if the line ends a sentence and the next line begins with `//` and is not indented.
 std::vector<std::string> comments(const std::string& source) {
   std::vector<std::string> all;
   std::istringstream in(source);

@@ -19,7 +19,7 @@ struct Monomial {
 };
 
 /// Returns all candidate terms of a form, simplest first. Letters whose sizes are always equal count as one, the first
-/// of them.
+/// of them; letters that are always 1 are left out.
 std::vector<Monomial> monomials(std::span<const SizedNumber> numbers) {
   std::vector<Monomial> all{{"", 0, std::vector<double>(numbers.size(), 1.0)}};
   std::vector<std::vector<double>> seen;

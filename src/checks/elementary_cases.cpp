@@ -1,4 +1,4 @@
-// Elementary operations, with and without broadcasting, in shapes whose sizes all differ.
+// Elementary operations, with and without broadcasting, in shapes whose sizes above 1 mostly differ.
 #include "cases.h"
 
 #include "heed/ops/elementary/arithmetic.h"

@@ -155,7 +155,7 @@ class Patterns {
     return weighty;
   }
 
-  /// Finds permuted slices along an axis.
+  /// Finds slices along an axis that are shifted, reversed, permuted or repeated.
   Found moved() const {
     for (std::size_t axis = 0; axis < p_.axes.size(); ++axis) {
       const std::size_t n = size(axis);

@@ -119,7 +119,7 @@ Likeness likeness(const ExpectedGradients& expected, std::size_t k) {
 /// Results in one number type.
 struct NumberResults {
   Tensor<double> output;
-  std::vector<Tensor<double>> gradients;  ///< of <R, output>
+  std::vector<Tensor<double>> gradients;  ///< of <R, output> for a random R
 };
 
 template <class T>
@@ -164,8 +164,8 @@ void compare_results(const CheckCase& c, const NumberResults& in_float, const Nu
   if (rows.size() == c.inputs.size() && !agrees(in_float.output, in_double.output, out)) rows.push_back(out);
 }
 
-/// Compares results in float with results in double. Does not use case_output(), which evaluates the functions that
-/// replace surrogates.
+/// Compares results in float, and in larger cases also with products of bfloat16, with results in double. Does not use
+/// case_output(), which evaluates the functions that replace surrogates.
 void compare_in_float(const CheckCase& c, std::uint64_t seed, std::vector<CheckRow>& rows) {
   const NumberResults in_double = results_in<double>(c, seed), in_float = results_in<float>(c, seed);
   compare_results(c, in_float, in_double, gradcheck_float_tolerance, "right in double; in float ", rows);

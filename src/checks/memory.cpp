@@ -113,8 +113,8 @@ class MemoryCheck {
     check_memory("prepare", prepared_);
   }
 
-  /// Fill value of the second run of each pass: the maximum of a NaN and 0 is 0, so NaNs alone do not reveal every read
-  /// of uninitialised memory.
+  /// Fill value of the second run of each pass: the maximum of a NaN and 0 may be 0, so NaNs alone do not reveal every
+  /// read of uninitialised memory.
   static constexpr T other_number = T(1e3);
 
   void forward() {
@@ -362,7 +362,7 @@ class MemoryCheck {
   /// Returns the name of the pass that writes the gradients of the mechanism's parameters.
   const char* own_pass() const { return prepares_ ? "prepare_backward" : "backward"; }
 
-  /// Checks that `added` is start + assigned. Both are about 1; the sum is rounded.
+  /// Checks that `added` is start + assigned, up to rounding.
   void check_added(const char* name, WatchedHeads<T>& assigned, WatchedHeads<T>& added, const RandomStream& start) {
     std::vector<double> gradient;
     assigned.each([&](const T* x) { gradient.push_back(static_cast<double>(*x)); });

@@ -79,7 +79,7 @@ class WatchedHeads {
 template <class T>
 class WatchedMemory {
  public:
-  /// `guards`: the offsets of the guard regions from the first part.
+  /// `guards`: the offsets, from the start of the first part, of the guard regions after the parts.
   WatchedMemory(const char* name, const std::vector<Index>& guards)
       : name_(name), guards_(guards), memory_(watched<T>(guard + (guards.empty() ? 0 : guards.back() + guard))) {}
 

@@ -1,4 +1,4 @@
-// Not inline: inlining in every loop of every kernel would take a tenth of the compile time.
+// These functions are not inline: inlining them in every loop of every kernel would take a tenth of the compile time.
 #include "heed/cost/counted.h"
 
 #include "heed/base/math.h"

@@ -67,7 +67,7 @@ std::vector<Block> make_blocks(ParameterList& list, const ModelConfig& model, co
   check_options(attention);
   std::vector<Block> blocks;
   for (Index i = 0; i < model.depth; ++i) {
-    // Stochastic depth grows linearly from 0 at the first block (arXiv:1603.09382, Section 3).
+    // The rate of stochastic depth grows linearly from 0 at the first block (arXiv:1603.09382, Section 3).
     const double rate = drop_path_at(setting.drop_path, i, model.depth);
     BlockOptions options{setting.dropout, rate, static_cast<std::uint64_t>(i)};
     if (item_of(model.linear, i) == "adder") options.adder = adder_options(model);

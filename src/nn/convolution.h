@@ -62,8 +62,8 @@ class ConvLayer {
   ParameterId weight_, bias_ = -1;
 };
 
-/// Batch norm over all images and positions. Tensors NAME.weight (initially 1) and NAME.bias (0); buffers
-/// NAME.running_mean (0) and NAME.running_var (1).
+/// Batch norm over the images of a group and all positions. Tensors NAME.weight (initially 1) and NAME.bias (0);
+/// buffers NAME.running_mean (0) and NAME.running_var (1).
 class BatchNormLayer {
  public:
   /// `group`: number of images normalised together; 0: all (BatchNormOptions).

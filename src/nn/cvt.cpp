@@ -128,7 +128,7 @@ class ConvAttention {
   }
 
  private:
-  /// Returns the mechanism. Throws Error if there are fewer keys than queries and the mechanism does not support this.
+  /// Returns the mechanism. Throws Error if kv_stride > 1 and the mechanism requires as many keys as queries.
   static std::unique_ptr<Mechanism> checked(std::unique_ptr<Mechanism> mechanism, const CvtStageSizes& sizes) {
     const AttentionShape shape = sizes.shape();
     require(sizes.kv_stride == 1 || mechanism->traits().cross,

@@ -10,7 +10,7 @@ namespace heed {
 
 namespace {
 
-/// Computation of W from v and g, and its gradient. With u = v / |v|, row by row,
+/// Computation of W = g u from v and g, and its gradient. With u = v / |v|, row by row,
 ///
 ///   dg = dW . u,   dv = (dW' - u (u . dW')) / |v|,   dW' = g dW.
 class NormalisedWeight : public Preparation {

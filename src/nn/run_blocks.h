@@ -31,7 +31,8 @@ Var<T> run_blocks(const ModelPass<T>& pass, const std::vector<Block>& blocks, Va
   return run_blocks(pass, blocks, x, last, [](std::size_t, Var<T>) {});
 }
 
-/// Runs x through the last blocks of a model and its head; returns logits, or fills the pass's features.
+/// Runs x through the last blocks of a model and its head. Returns logits; if pass.features is not empty, fills it
+/// instead and returns its last element.
 template <class T, class Block, class Head>
 Var<T> run_to_end(const ModelPass<T>& pass, const std::vector<Block>& blocks, Var<T> x, const Head& head) {
   const std::size_t wanted = pass.features.size();

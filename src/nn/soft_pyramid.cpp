@@ -163,7 +163,7 @@ class PyramidStage {
     const bool last = number == s.count();
     const AttentionShape shape = grid_shape(side_, cls);
     const BlockSizes sizes{s.dim[i], s.hidden[i], item_of(s.act, number - 1), last ? 1e-6 : 1e-5};
-    // Stochastic depth grows linearly from 0 at the first block of the model.
+    // The rate of stochastic depth grows linearly from 0 at the first block of the model.
     Index before = 0, all = 0;
     for (std::size_t t = 0; t < s.depth.size(); ++t) all += s.depth[t], before += t < i ? s.depth[t] : 0;
     for (Index b = 0; b < s.depth[i]; ++b) {

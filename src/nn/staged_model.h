@@ -1,4 +1,4 @@
-// Staged models (pyramids): each stage has fewer and wider tokens than the previous one.
+// Staged models (pyramids): each stage usually has fewer and wider tokens than the previous one.
 #pragma once
 
 #include "run_blocks.h"
@@ -9,8 +9,8 @@
 
 namespace heed {
 
-/// Base of staged image models with batch norm. stage(pass, x [B, before^2, C], before, last) returns the tokens of its
-/// grid; `last` selects the tokens of its last block's output. Derived fills stages_ and head_.
+/// Base of staged image models with batch norm. stage(pass, x [B, before^2, C], before, last) returns the tokens of the
+/// stage for its input x; `last` selects the tokens of its last block's output. Derived fills stages_ and head_.
 template <class Derived, class Stage>
 class StagedModel : public BatchNormModel<Derived> {
  public:

@@ -162,7 +162,7 @@ class XcitBlock {
     return options;
   }
 
-  /// Returns x + gamma branch, after dropout and stochastic depth.
+  /// Returns x + gamma branch, with dropout and stochastic depth of the branch.
   template <class T>
   Var<T> residual(Var<T> x, Var<T> branch, ParameterId gamma, std::uint64_t which) const {
     return chance_.scaled(x, branch, x.tape().parameter(gamma), which);

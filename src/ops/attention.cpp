@@ -182,8 +182,8 @@ AttentionSum measure(Tape<T>& tape, AttentionWork<T>& work, bool parameters) {
   if (!work.of.segments()) {
     const Cost cost = mechanism.cost(work.shape);
     work.size = mechanism.memory(work.shape);
-    // Heads are separate calls if the forward pass of one is enough work for a thread. An observed call has all heads,
-    // since steps (attention/steps.h) are reported with the index of their head.
+    // Independent heads without shared tensors are separate calls if the forward pass of one is enough work for a
+    // thread. An observed call has all heads, since steps (attention/steps.h) are reported with their head's index.
     const Index heads = work.shape.heads;
     if (mechanism.traits().independent_heads && !parameters && !work.prepared() && !StepObserver::current() &&
         (cost.forward.mul + cost.forward.add) / heads >= parallel_grain) {

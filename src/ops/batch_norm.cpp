@@ -10,7 +10,7 @@ namespace heed {
 
 namespace {
 
-/// Computes sum[c] = sum over rows of term(row of x, row of y, c).
+/// Computes sum[c] (+)= sum over rows of term(row of x, row of y, c).
 template <class T, class Term>
 void sum_of_terms(Tape<T>& tape, Matrix<const T> x, Matrix<const T> y, Update update, T* sum, const Term& term) {
   sum_over_row_ranges(tape, x.rows, 4 * x.columns, x.columns, update, sum,

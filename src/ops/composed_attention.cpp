@@ -86,7 +86,7 @@ std::vector<TraceEntry> trace_of(const Mechanism& mechanism, const AttentionShap
   return trace;
 }
 
-/// Returns the number of elements of tape memory that a tensor takes, including padding to the alignment.
+/// Returns the maximum number of elements of tape memory that a tensor takes, including padding to the alignment.
 Index aligned(Index elements) { return elements + static_cast<Index>(alignment / sizeof(float)); }
 
 }  // namespace
@@ -121,7 +121,8 @@ Var<T> step(const char* name, Var<T> x) {
 }
 
 Index composed_memory(const Mechanism& mechanism, const AttentionShape& shape) {
-  // Memory for values and gradients of operands and results, saved tensors, and closures of up to a kilobyte.
+  // Memory for values and gradients of q, k, v and results, gradients of parameters, saved tensors, and a closure of up
+  // to a kilobyte per operation.
   constexpr Index closure = 1024 / sizeof(float);
   Index elements = 0;
   for (const Shape& x : composed_operands(mechanism, shape)) elements += 2 * aligned(x.elements());

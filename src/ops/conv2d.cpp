@@ -10,7 +10,7 @@ namespace heed {
 namespace {
 
 /// Returns the windows of a convolution. Throws Error unless x [B, h w, C] matches the grid, weight is [O, `inputs`, K,
-/// K], and windows fit.
+/// K], bias is [O] or absent, and stride, padding and windows fit.
 template <class T>
 kernels::Windows checked_windows(const char* name, Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& g,
                                  Index inputs) {
@@ -211,7 +211,7 @@ Var<T> pixel_rows(Var<T> images) {
   const Shape& s = images.shape();
   require(s.rank() == 4, "[pixel_rows] the images have shape {}; expected [B, C, h, w]", s);
   const Index channels = s[1], places = s[2] * s[3];
-  // Calls f(index in images, index in rows).
+  // Calls f(index in `images`, index in the rows) for each element.
   const auto each = [=, count = s[0]](const auto& f) {
     for (Index image = 0; image < count; ++image)
       for (Index c = 0; c < channels; ++c)

@@ -20,7 +20,7 @@ struct LayerNormRows {
   Index n;
   Matrix<T> statistics;  ///< [rows, 2]
 
-  /// Constructs the function for x [..., n]. Throws Error, which names `operation`, if gamma and beta are not [n].
+  /// Constructs the function for x [..., n]. Throws Error, which names `operation`, unless gamma and beta are [n].
   LayerNormRows(const char* operation, Var<T> x, Var<T> gamma, Var<T> beta, double epsilon)
       : parameters{gamma, beta}, eps(epsilon), n(x.shape().row_size()) {
     require(gamma.shape() == Shape{n} && beta.shape() == Shape{n},

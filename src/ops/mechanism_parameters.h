@@ -8,7 +8,7 @@
 
 namespace heed {
 
-/// Returns the values of tensors, in memory that lives as long as the pass.
+/// Returns a list of the tensors' values, which lives as long as the pass.
 template <class T>
 std::span<const View<const T>> values_of(Tape<T>& tape, std::span<const Var<T>> tensors) {
   const auto values = tape.template list<View<const T>>(tensors.size());

@@ -10,7 +10,7 @@
 //                                 dx (+)= (df/dx)^T dy for these rows, and fx = f(x) unless fx is empty
 //   sums(tape)                    elements in the gradients of its parameters; 0 if none is wanted
 //   add_sums(tape, first, x, dy, update, sums)
-//                                 adds these rows' contribution to the gradients of the parameters
+//                                 sums (+)= these rows' contribution to the gradients of the parameters
 //   give_sums(tape, sums)         adds the sums over all rows to the parameters' gradients
 //   forward_counts(rows), backward_counts(rows), recompute_counts(rows), sums_counts(rows)
 //                                 counts of forward(), backward() without fx, fx in backward(), add_sums()

@@ -1,6 +1,6 @@
 // Part of AFT (aft.cpp): the position biases of full and local, w [N, M], and E, computed from them:
 //
-//   w = u p^T, or a parameter itself;   E = exp(w - max_s w), 0 where t does not see s.
+//   w = u p^T, or a parameter itself;   E = exp(w - max_s w), 0 where s has no bias for t.
 //
 // Factored biases are computed for all queries once per step if that takes little memory. Otherwise they are computed
 // for each block of queries of each image, forward and backward, so that memory stays linear in the tokens.
@@ -60,7 +60,7 @@ struct AftReach {
     }
   }
 
-  /// Returns the maximum number of keys per block.
+  /// Returns an upper bound on the number of keys per block.
   Index band() const { return std::min(keys, block() + 2 * std::min(window, keys)); }
 
   /// Returns true if sums over biased keys are computed by matrix products. With a window below 4, over nine tenths of

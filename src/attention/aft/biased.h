@@ -4,7 +4,7 @@
 //
 // A block of queries is computed at once. If its exponents are close to each other, the sums are a matrix product,
 //
-//   E = exp(w - max_s w) [n, M], 0 where t does not see s;   F = exp(k - max_s k) (1, v) [M, 2 D];
+//   E = exp(w - max_s w) [n, M], 0 where s has no bias for t;   F = exp(k - max_s k) (1, v) [M, 2 D];
 //   exp(scale) (mass, value) = exp(max_s w + max_s k) E F    [n, 2 D],
 //
 // and the product itself shows whether the exponents are close (`furthest`, below). Otherwise, and with Counted, which
@@ -66,8 +66,8 @@ struct AftBiased {
   /// already have a gradient from the unbiased sums.
   //
   // With products and X = exp(max w + max k - scale) G [n, D]:
-  //   (A, B) = E^T (X, X y) [M, 2 D],   dv = exp(k - max k) A,   dk = exp(k - max k) (v A - B),
-  //   dE = X (F v)^T - (X y) F^T  [n, M],   v and y relative to an origin that all blocks with this F share.
+  //   (A, B) = E^T (X, X y) [M, 2 D],   dv = f A,   dk = f (v A - B),   f = exp(k - max k),
+  //   dE = X (f v)^T - (X y) f^T  [n, M],   v and y relative to an origin that all blocks with this F share.
   // A and B are summed over the blocks with the same F.
   template <class T>
   void backward(const AttentionInput<T>& in, const AftBias<const T>& prepared, const Means<T>& means,

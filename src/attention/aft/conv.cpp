@@ -173,7 +173,7 @@ class AftConv : public MechanismBase<AftConv>,
     }
   }
 
-  // With p[t,s] = f e^k[s] / den[t], the weight of key s, G = dy / den [N, d] and b = <G, y> [N]:
+  // With p[t,s] = f e^k[s] / den[t], the weight of key s, den = e^scale mass, G = dy / mass [N, d] and b = <G, y> [N]:
   // Undoing 4: dy = sigma(q) dout, dq = sigma'(q) y dout.
   // Undoing 3, 2: y is a weighted mean, so dv[s] = sum_t p dy[t] and the exponent x = k + w' has
   //     dx[t,s] = p <dy[t], v[s] - y[t]> = f e^(k[s] - scale[t]) <G[t], v[s] - y[t]>.
@@ -257,7 +257,7 @@ class AftConv : public MechanismBase<AftConv>,
   }
 
  private:
-  /// Returns the biases of all pairs, [heads, N, N]: -inf for masked keys.
+  /// Returns the biases of all pairs, [heads, N, N]: outside the windows 0, or -inf if masked.
   Tensor<float> biases_of_pairs(const AttentionShape& s, const Bias<const float>& bias) const {
     const kernels::Neighbourhood cells = grid(s);
     const Index N = cells.cells();

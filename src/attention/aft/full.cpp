@@ -108,7 +108,7 @@ class AftFull : public MechanismBase<AftFull>,
 
   // With p[t,s,c] = exp(k[s,c] + w[t,s]) / den[t,c], the weight of key s, and dy[t,c] = d(loss)/dy:
   // Undoing 4:  dy = sigma(q) dout,  dq = sigma'(q) y dout.
-  // Undoing 3-1: y is a weighted mean, so dy[t,c]/dx[t,s,c] = p (v[s,c] - y[t,c]) for the exponent x = k + w, hence
+  // Undoing 3-1: y is a weighted mean, so its derivative with respect to an exponent k + w is p (v[s,c] - y[t,c]), and
   //   dv[s,c] = sum_t p dy[t,c],   dk[s,c] = sum_t p dy[t,c] (v[s,c] - y[t,c]),
   //   dw[t,s] = sum_c p dy[t,c] (v[s,c] - y[t,c]).
   // For keys without a bias, p = exp(k[s,c]) exp(-scale[t,c]) / mass[t,c], and running sums over queries of exp(-scale)
@@ -145,7 +145,7 @@ class AftFull : public MechanismBase<AftFull>,
   }
 
   /// Returns the cost if all sums are computed key by key. float and double compute the sums over biased keys by matrix
-  /// products instead if the exponents allow it (biased.h).
+  /// products instead if the window and the exponents allow it (biased.h).
   Cost cost(const AttentionShape& shape) const override {
     const Sizes z = sizes(shape);
     const Index pairs = z.pairs();

@@ -36,7 +36,7 @@ struct PerformerHead {
 };
 
 /// A block of queries from `first` on. The first `before` keys are in the sums; the pairs with the `keys` keys from
-/// `first` on are computed directly. In the backward pass without `causal`, the rows of a block are keys, and all
+/// `first` on are computed directly. Without `causal`, the blocks for sums over queries have keys as rows, and all
 /// queries are in the sums.
 struct PerformerBlock {
   Index first, rows, before, keys;
@@ -161,7 +161,7 @@ struct PerformerFeatures {
     kernels::favor_features(scale(in.shape.width), head.c + first, h, 0, E, static_cast<T*>(nullptr));
   }
 
-  /// Computes dx (+)= omega^T du / d^(1/4) - g x / d^(1/2) for the rows x. g [rows]
+  /// Computes dx (+)= omega^T du / d^(1/4) - g x / d^(1/2) for the rows x; g [rows].
   template <class T>
   void undo_product(const AttentionInput<T>& in, Matrix<const T> x, Matrix<const T> du, const T* g, Matrix<T> products,
                     Update update, Matrix<T> dx) const {

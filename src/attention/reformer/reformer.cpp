@@ -12,8 +12,8 @@
 //   O = A v                                         [N, e] per round
 //   out_i = sum_r w_ri O_ri                         w_i = softmax over rounds of L_i
 //
-// With the rounds' weights, out_i is one softmax over all keys that token i sees in any round; keys seen in two rounds
-// count twice. The backward pass differentiates this softmax.
+// With the rounds' weights, out_i is one softmax over all keys that token i sees in any round; a key seen in n rounds
+// counts n times. The backward pass differentiates this softmax.
 //
 // Time 8 N chunk d and N d buckets per round, memory O(rounds N d). Differs from the paper, like reformer-pytorch:
 // tokens of other buckets in the two chunks are seen, and keys seen in several rounds are not down-weighted. |q| below

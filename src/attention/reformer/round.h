@@ -22,7 +22,7 @@ struct ReformerSaved {
 
 template <class T>
 struct ReformerScratch {
-  Matrix<T> q, k, v, dq, dk, dv;           ///< in the order of a round; k and v begin with a copy of their last chunk
+  Matrix<T> q, k, v, dq, dk, dv;           ///< in the order of a round; k, v, dk, dv begin with the last chunk's copy
   Matrix<T> A, dA, rows, values;           ///< for a chunk: A, its gradient, each row's maximum and sum of exps, O
   Matrix<T> u, O;                          ///< u of one round; O of all rounds
   T *buckets, *starts;                     ///< for a round: the tokens' buckets, and the start of each bucket

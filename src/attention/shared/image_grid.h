@@ -8,7 +8,7 @@
 namespace heed {
 
 /// Throws Error unless queries and keys are the tokens of an image grid, with or without a class token before them.
-/// `setting` is the option that requires the grid, `instead` an option that does not.
+/// `setting` is the option that requires the grid, with its value; `instead` names options that do not.
 inline void require_image_grid(const AttentionShape& s, const char* owner, std::string_view setting,
                                const char* instead) {
   require(!s.sequence(), "[{}] {}; a sequence has no image grid: expected {}", owner, setting, instead);

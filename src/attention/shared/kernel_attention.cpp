@@ -79,8 +79,8 @@ struct KernelHead {
     if (!of.causal) features.undo(Features::keys, b.first_key, b.keys(k), gb, dg, update, b.keys(dk));
   }
 
-  /// Only if causal: recomputes S and z up to this block, and computes dq and the contributions of the block's pairs to
-  /// dg and dv. Called from the first block to the last.
+  /// Recomputes S and z up to this block, and computes dq and the contributions of the block's pairs to dg and dv.
+  /// Called only if causal, from the first block to the last.
   void backward_again(const KernelBlock& b, Matrix<const T> dout, Update update, Matrix<T> dq, Matrix<T> dv) const {
     add_keys(b);
     const Matrix<T> fb = b.queries(f);
@@ -177,7 +177,7 @@ struct KernelHead {
     return df;
   }
 
-  /// If causal, zeroes dg and dv of the keys from `added` on, which no block adds to the sums.
+  /// If causal, zeroes dg and, unless accumulated, dv of the keys from `added` on, which no block adds to the sums.
   void clear_unadded(Index added, Update update, Matrix<T> dv) const {
     if (!of.causal) return;
     fill(scratch.dg.middle_rows(added, of.M - added), T(0));

@@ -99,7 +99,8 @@ struct KernelAttention {
   void make_map(const AttentionInput<T>& in, const KernelFeatures<T>& features, Heads<T> map,
                 const KernelSaved<T>& saved, const KernelScratch<T>& scratch) const;
 
-  /// Returns the cost of one head, given the forward counts of the features of its queries and of its keys.
+  /// Returns the cost of one head, without KernelFeatures::undo(), given the forward counts of the features of its
+  /// queries and of its keys.
   Cost cost(const Counts& queries, const Counts& keys) const;
 
   /// Return true if the features of queries, or keys, are saved for the backward pass instead of recomputed.

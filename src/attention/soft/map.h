@@ -97,7 +97,7 @@ struct SoftMap {
   Matrix<T> L = saved.L[h], A = saved.A[h], P = saved.P[h], X = saved.X[h], scaled = saved.scaled[h];
 
   /// With landmark_act, replaces L by d^(1/4) gelu(norm(L / d^(1/4))). The authors first divide q by d^(1/4) and
-  /// compare it with the result of the gelu; the factors give the same distances.
+  /// compare it with the result of the gelu; the factors of d^(1/4) here give the same map.
   void activate() const {
     if (!s.activates) return;
     const Matrix<T> S = saved.S[h], H = saved.H[h];

@@ -62,7 +62,7 @@ void sum_of_rows(Matrix<const float> x, float* sums) {
   }
 }
 
-/// Returns true if the rows of w are close to each other but far from the origin.
+/// Returns true if the rows of w, judged by a few of them, are close to each other but far from the origin.
 bool lies_far(Matrix<const float> w) {
   constexpr Index samples = 4;
   float lengths = 0, distances = 0;

@@ -1,7 +1,7 @@
 // Computes gelu and its derivative from functions of t = |x| alone, because Phi(-t) = 1 - Phi(t):
 //   gelu(x)  = max(x, 0) - h(t),                        h(t) = t (1 - Phi(t));
 //   gelu'(x) = 1 - h'(t) for x > 0, h'(t) otherwise,    h'(t) = 1 - Phi(t) - t exp(-t^2 / 2) / sqrt(2 pi).
-// h and h' are piecewise polynomials.
+// h and h' are approximated by piecewise polynomials.
 #include "heed/kernels/elements/activation.h"
 
 #ifndef HEED_NO_SIMD
@@ -38,7 +38,7 @@ class Pieces {
   }
 
  private:
-  /// Returns the lesser of t and end_; NaN if t is NaN. The minimum instruction of arm64 would return end_ for a NaN.
+  /// Returns the lesser of t and end_; NaN if t is NaN. On arm64, hn::Min would return end_ for a NaN.
   Vector at_most_end(Vector t) const {
 #if HWY_ARCH_X86
     return hn::Min(end_, t);
@@ -90,9 +90,9 @@ class Table {
 #endif
 
 /// A piecewise approximation: in each piece, the polynomial of degree 5 through the function at the Chebyshev points,
-/// shifted to be exact at the centre, so that h(0) = 0. The error is at most 2.9e-8 for h and 6e-8 for h'. For each
-/// power, a table has the coefficients of the 16 pieces; the low bits of the piece number select the coefficient of
-/// each lane.
+/// shifted to be exact at the centre, so that h(0) = 0. The error up to t = 5.5 is at most 2.9e-8 for h and 6e-8 for
+/// h'. For each power, a table has the coefficients of the 16 pieces; the low bits of the piece number select the
+/// coefficient of each lane.
 class Piecewise {
  public:
   static constexpr int terms = 6;

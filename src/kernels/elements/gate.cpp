@@ -10,8 +10,8 @@ using namespace simd;
 
 namespace {
 
-/// x / (1 + e^-q); 0 if e^-q is infinite. A division has the latency of six multiplications but the throughput cost of
-/// two, so alongside the multiplications of exp it is cheaper than an approximate reciprocal with a refinement step.
+/// x / (1 + e^-q); 0 if e^-q is infinite. The division overlaps with the multiplications of exp, so it is cheaper than
+/// an approximate reciprocal with a refinement step.
 class Logistic {
  public:
   Vector times(Vector q, Vector x) const { return hn::Div(x, hn::Add(one_, exp_(hn::Neg(q)))); }

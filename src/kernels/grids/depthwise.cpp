@@ -1,6 +1,6 @@
-// Processes a row of windows for one vector of channels at a time. For 3 x 3 filters, all nine weights or their
-// gradients stay in registers, and up to four adjacent windows share loads of the image: with stride 1, six elements of
-// each row instead of twelve. Larger filters are read from the cache.
+// Convolutions process all windows for one vector of channels at a time. For 3 x 3 filters with stride 1 or 2, all nine
+// weights or their gradients stay in registers, and up to four adjacent windows share loads of the image: with stride
+// 1, six elements of each row instead of twelve. Other filters are read from the cache.
 #include "heed/kernels/grids/depthwise.h"
 
 #ifndef HEED_NO_SIMD
@@ -96,7 +96,7 @@ Reach windows_with_tap(const Windows& w, Index tap, Index side, Index windows) {
   return {begin, std::max(begin, std::min(end, windows))};
 }
 
-/// Returns the range of ox for which all columns of the windows are inside the image.
+/// Returns the range of ox for which all columns of the window are inside the image.
 Reach whole_columns(const Windows& w) {
   const Reach first = windows_with_tap(w, 0, w.width, w.out_width());
   const Reach last = windows_with_tap(w, w.kernel - 1, w.width, w.out_width());
@@ -212,7 +212,7 @@ void gradient_of_windows(const Windows& w, Matrix<const float> dy, Matrix<const 
   }
 }
 
-/// Convolves x with W, reversed if `flipped`.
+/// Convolves x with W, or with W reversed if `flipped`.
 void convolve(const Windows& w, Matrix<const float> x, Matrix<const float> W, bool flipped, const float* bias,
               Update update, Matrix<float> y) {
   for_each_vector(y.columns, [&](Index c, auto use) {

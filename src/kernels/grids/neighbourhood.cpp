@@ -81,7 +81,7 @@ class Block {
     return row(memory_.weighted, y * (g_.width + 2 * Memory::margin) + Memory::margin + x);
   }
 
-  /// Computes the weighted terms, and the running sums of the rows from the top and from the bottom.
+  /// Computes the weighted terms, and running sums of whole rows from the top and from the bottom.
   void weigh(Matrix<const float> value) const {
     const Vectors zero = all(0);
     Vectors total = zero;

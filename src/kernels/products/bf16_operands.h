@@ -88,8 +88,8 @@ inline void pair_rows(Matrix<const float> from, float* to) {
     });
 }
 
-/// Returns the operand as words that pair the columns or the rows of its matrix in memory. `memory` is reused by the
-/// thread's next product.
+/// Returns the operand as words that pair the columns or the rows of its matrix in memory. The words are in `memory`,
+/// which the thread's next product overwrites.
 inline Operand<float> words_of(const Operand<float>& x, bool pair_the_columns, Buffer<float>& memory) {
   const Index rows = x.transposed ? x.columns : x.rows, columns = x.transposed ? x.rows : x.columns;
   const Index word_rows = pair_the_columns ? rows : (rows + 1) / 2;

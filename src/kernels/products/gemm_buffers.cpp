@@ -19,7 +19,7 @@ void heed::kernels::reserve_gemm_buffers(int count) {
   const std::lock_guard lock(one_at_a_time);
   if (count <= reserved) return;
   {
-    // First allocates and frees as much memory as the new buffers take: throws std::bad_alloc if there is too little.
+    // First allocates and frees the memory that the new buffers may take: throws std::bad_alloc if there is too little.
     constexpr std::size_t size = std::size_t{1} << 27;  // the largest buffer of OpenBLAS on x86-64
     std::vector<std::unique_ptr<std::byte[]>> room;
     for (int i = reserved; i < count; ++i) room.push_back(std::make_unique_for_overwrite<std::byte[]>(size));

@@ -55,12 +55,12 @@ void scan(const T* values, Index count, Index first, Largest<T> largest) {
 template <class T>
 void largest_products(const MatrixFor<T>& x, const MatrixFor<T>& y, const Matrix<T>& products,
                       const Matrix<Index>& rows) {
-  // 96 x 1024 floats fit an L2 cache of 1 MB together with their operands.
+  // 96 x 1024 products in float are 384 KB and stay in an L2 cache of 1 MB.
   constexpr Index x_block = 96, y_block = 1024;
   const Index k = products.columns, whole = y.rows / y_block * y_block, left = y.rows - whole, width = x.columns;
   HEED_ASSERT(k >= 1 && k <= y.rows);
   // Equal rows of y must have equal products, but a BLAS may add in a different order in small matrices and in the last
-  // columns of large ones. The last rows are therefore padded with zeros to a full block.
+  // columns of large ones. The last rows of y are therefore padded with zeros to a full block.
   Buffer<T> last(left > 0 ? y_block * width : 0);
   for (Index j = 0; j < left; ++j)
     for (Index d = 0; d < width; ++d) last.data()[j * width + d] = y(whole + j, d);

@@ -2,7 +2,7 @@
 //
 //   C[i,j] (+)= sum over l of term(A[i,l], B[l,j])
 //
-// A term is a product, or a distance between two values. C is computed in tiles that stay in registers while l runs
+// A term is a product, or a part of a distance. C is computed in tiles that stay in registers while l runs
 // over k. B is first copied to panels, in the order in which tiles read it (panels.h). A is read in place, one element
 // at a time; only a large transposed A is copied too. If many panels are copied together, A is processed in blocks of
 // rows that stay in the L2 cache for all these panels.
@@ -52,7 +52,7 @@ inline constexpr Index large = Index{1} << (registers == 32 ? 20 : 17);
 /// Elements of A per block of rows: 128 KB, a quarter of an L2 cache of 512 KB.
 inline constexpr Index cached = Index{1} << 15;
 
-/// Returns the number of rows, of k elements each, per block: a multiple of 48, which divides into tiles of 8, 6 and 4
+/// Returns the number of rows, of k elements each, per block: a multiple of 48, which divides into tiles of 8, 6 or 4
 /// rows.
 inline Index rows_at_once(Index k) { return std::max<Index>(cached / std::max<Index>(48 * k, 1), 1) * 48; }
 

@@ -86,7 +86,7 @@ struct Panel {
 };
 
 /// Return the number of panels for n columns, and panel p. Their sizes in vectors differ by at most one: five vectors
-/// are divided into 3 + 2, not 4 + 1.
+/// are divided into 2 + 3, not 4 + 1.
 inline Index panels(Index n) { return ((n + lanes - 1) / lanes + tile_vectors - 1) / tile_vectors; }
 inline Panel panel_at(Index n, Index p) {
   const Index vectors = (n + lanes - 1) / lanes;

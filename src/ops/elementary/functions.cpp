@@ -49,7 +49,7 @@ Var<T> pow(Var<T> x, double p) {
     using math::pow;
     return pow(z, by);
   };
-  if (p == 0)  // 0 x^-1 would be NaN at 0
+  if (p == 0)  // the derivative p x^(p - 1) would be NaN at x = 0
     return elementwise(
         "pow", x, {.other = 1}, {}, [=](T z) { return power(z, exponent); }, [](T, T, T) { return T(0); });
   return elementwise(

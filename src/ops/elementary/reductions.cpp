@@ -18,7 +18,7 @@ struct Reduction {
   Reduction(const char* operation, const Shape& x, const Axes& axes, bool keep_axes)
       : Reduction(x, reduced_axes(operation, x, axes), keep_axes) {}
 
-  /// Returns the number of elements reduced to one.
+  /// Returns the number of elements of x per element of y.
   Index terms() const { return loop.elements() / std::max<Index>(kept.elements(), 1); }
 
   /// Throws Error if a result would be computed from no elements.
@@ -120,7 +120,7 @@ Var<T> max(Var<T> x, const Axes& axes, bool keep_axes) {
       [=, &tape](const Adjoint<T>& dy) {
         const auto dx = tape.target(x);
         if (!dx) return;
-        // y is the maximum, so an element not less than y equals it.
+        // y is the maximum, so an element not less than y equals it, unless y is NaN.
         const auto equal = [px = x.data(), py = dy.value()](const auto& run, Index j) {
           return !(px[run.at(0, j)] < py[run.at(1, j)]);
         };

@@ -64,7 +64,7 @@ Var<T> transpose(Var<T> x, const Axes& axes) {
   const Strides strides = strides_of(from);
   require(static_cast<int>(axes.size()) == from.rank(), "[transpose] {} axes are given for shape {}; expected {}",
           axes.size(), from, from.rank());
-  Strides sizes{}, moved{};  // strides of y, and strides of x in the order of y's axes
+  Strides sizes{}, moved{};  // sizes of y, and strides of x in the order of y's axes
   std::array<bool, Shape::max_rank> seen{};
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::size_t source = axis_of("transpose", from, axes[i]);
@@ -99,7 +99,7 @@ Var<T> slice(Var<T> x, int axis, Index begin, Index end) {
           "[slice] indices {} to {} of axis {}; the axis has {} elements", begin, end, axis, from[axis]);
   const Shape shape = with_size(from, at, end - begin);
   const Index offset = begin * strides_of(from)[at];
-  // Loop over y and the part of x from `begin` on.
+  // Loop over the part [begin, end) of x, and y.
   const StridedLoop<2> forward(shape, {strides_of(from), strides_of(shape)});
   const StridedLoop<2> back(shape, {strides_of(shape), strides_of(from)});
   Cost cost;
