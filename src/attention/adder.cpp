@@ -61,7 +61,7 @@ class Adder : public MechanismBase<Adder>, public WithMap<Adder> {
     return lay_out_saved_softmax(shape, layout);
   }
 
-  // Scratch: blocks of A, unless A is saved, and of dA in the backward pass.
+  // Scratch: a block of A, unless A is saved, and one of dA in the backward pass.
   template <class T>
   struct Scratch {
     Matrix<T> A, dA;

@@ -216,8 +216,8 @@ class Team {
 
   // OpenMP starts the threads and binds them to cores according to OMP_PROC_BIND and OMP_PLACES. Its team has one
   // thread more than the helpers: thread 0, which sleeps, since its index belongs to the program's own thread. In a
-  // browser exactly count - 1 threads are ready, and others start only after the program returns, so no thread may be
-  // started on trial there.
+  // browser exactly count - 1 threads are ready, and others start only after the program returns to the event loop, so
+  // no thread may be started on trial there.
   void start(int count) {
     const int generation = generation_;
 #ifdef HEED_STD_THREADS

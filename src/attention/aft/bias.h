@@ -72,9 +72,9 @@ struct AftReach {
   }
 };
 
-/// w, E and max_s w, with a row for each query, whose first column is the first key of the query's block. Only matrix
-/// products use E and max_s w. The same struct holds gradients: if sums are computed key by key, their gradients are
-/// added to dw, otherwise to dE. max_s w has no gradient, since no result depends on it.
+/// w, E and max_s w, with a row for each query; column 0 of w and E belongs to the first key of the query's block. Only
+/// matrix products use E and max_s w. The same struct holds gradients: the gradient from sums computed key by key
+/// is added to dw, from products to dE. max_s w has no gradient, since no result depends on it.
 template <class T>
 struct AftBias {
   Matrix<T> w, E, max_w;

@@ -1,7 +1,8 @@
 // Part of AFT (aft.cpp): causal full, local and simple decode a sequence token by token.
 //
 // The state holds the keys and values of the last `window` tokens, since exp(w[t, s]) is not a product of a function of
-// t and a function of s; and sums of exp(k) and exp(k) v over earlier tokens, scaled by the largest key so far.
+// t and a function of s; and sums of exp(k - c) and exp(k - c) v over earlier tokens, where c is their largest k,
+// channel by channel.
 #pragma once
 
 #include "src/attention/shared/decoding.h"
