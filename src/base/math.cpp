@@ -38,7 +38,7 @@ struct Two {
 /// Returns exp(x.high + x.low), computed as 2^n times the series of exp r, where n is x / ln 2, rounded to an integer,
 /// and r = x - n ln 2; |r| is at most (ln 2) / 2, up to rounding.
 double exp_of(Two x) {
-  if (!(x.high < 709.8)) return x.high < 710 || x.high > 0 ? infinity : x.high;  // the last case is NaN
+  if (!(x.high < 709.8)) return x.high > 0 ? infinity : x.high;  // the last case is NaN
   if (x.high < -745.2) return 0;
   const double shifted = x.high * 1.4426950408889634 + rounder, n = shifted - rounder;
   const double r = (x.high - n * ln2_high) - (n * ln2_low - x.low);

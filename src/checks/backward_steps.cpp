@@ -28,7 +28,7 @@ void add_source(const std::filesystem::path& path, std::set<std::filesystem::pat
 }
 
 /// Returns the comments of a source that begin with `//` or `///`, one per group of adjacent lines. A line end is kept
-/// only if the line ends a sentence and the next line begins with `//` and is not indented.
+/// only if the line ends a sentence and the next line is not indented.
 std::vector<std::string> comments(const std::string& source) {
   std::vector<std::string> all;
   std::istringstream in(source);
@@ -37,9 +37,9 @@ std::vector<std::string> comments(const std::string& source) {
     const std::size_t first = line.find_first_not_of(' ');
     const bool comment = first != std::string::npos && line.compare(first, 2, "//") == 0;
     if (comment) {
-      const std::size_t text = line.find_first_not_of("/ ", first);
+      const std::size_t slashes_end = line.find_first_not_of('/', first), text = line.find_first_not_of("/ ", first);
       if (!within) all.emplace_back();
-      const bool ends = all.back().ends_with('.') && text <= first + 3;
+      const bool ends = all.back().ends_with('.') && text <= slashes_end + 1;
       if (text != std::string::npos) all.back() += (all.back().empty() ? "" : ends ? "\n" : " ") + line.substr(text);
     }
     within = comment;

@@ -156,7 +156,7 @@ void print_table(std::ostream& out, const std::vector<CheckRow>& rows) {
     out << fmt::format("{} of {} gradients and steps agree with the composed form to {:.0e}\n", agree_composed,
                        of_composed, composition_tolerance);
   if (noted > 0)
-    out << fmt::format("surrogate gradients, as noted: {}; only checked to be finite and to accumulate\n", noted);
+    out << fmt::format("surrogate gradients, as noted: {}; not compared with central differences\n", noted);
 }
 
 }  // namespace

@@ -191,6 +191,7 @@ BOOST_AUTO_TEST_CASE(the_number_of_threads_has_a_reason) {
     BOOST_TEST(threads_reason() == "asked for");
   }
   BOOST_TEST(threads() == 3);
+  BOOST_TEST(threads_reason() == "three of them");
 #endif
 }
 

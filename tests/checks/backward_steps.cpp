@@ -44,6 +44,16 @@ BOOST_AUTO_TEST_CASE(several_on_a_line) {
              boost::test_tools::per_element());
 }
 
+// A step ends at the end of its line if that ends a sentence and the next line is not indented, with two slashes or
+// three.
+BOOST_AUTO_TEST_CASE(text_after_a_step_does_not_belong_to_it) {
+  for (const std::string slashes : {"//", "///"}) {
+    const std::string source = slashes + " Undoing 1: dk = ks - 1.\n" + slashes + " Frees memory. Undoing 2: dv = 0.\n";
+    BOOST_TEST(found_steps(source, "k") == Steps{"1: dk = ks - 1"}, boost::test_tools::per_element());
+    BOOST_TEST(found_steps(source, "v") == Steps{"2: dv = 0"}, boost::test_tools::per_element());
+  }
+}
+
 BOOST_AUTO_TEST_CASE(steps_that_others_read) {
   const std::string source =
       "  // Undoing 3: dv = A^T dout, dA = dout v^T.\n"
