@@ -44,7 +44,7 @@ def quick(full, short):
 
 
 def program():
-    """Returns the path of the notebooks' heed."""
+    """Returns the path of the heed that the notebooks run."""
     built = HERE.parent / "build" / "heed"
     installed = HERE.parent.parent.parent / "bin" / "heed"
     found = os.environ.get("HEED") or next((str(p) for p in (built, installed) if p.exists()), shutil.which("heed"))
@@ -100,7 +100,7 @@ def train(experiment, name, keys={}, *options):
 
 
 def metrics(run, kind):
-    """Returns the rows of one kind (step, train, valid, test) in a run's metrics.csv, as numbers by column."""
+    """Returns the rows of one kind (step, train, valid, test) in a run's metrics.csv, each as a dict of numbers."""
     with open(Path(run) / "metrics.csv", newline="", encoding="utf-8") as file:
         return [{key: float(value) for key, value in row.items() if key != "kind" and value}
                 for row in csv.DictReader(file) if row["kind"] == kind]

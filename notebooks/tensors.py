@@ -1,4 +1,4 @@
-"""Reads and writes safetensors files as NumPy arrays by name: IN and OUT of `heed probe`, weights of runs.
+"""Reads and writes safetensors files as dicts of NumPy arrays: IN and OUT of `heed probe`, weights of runs.
 
     tensors.write("in.safetensors", {"q": q, "k": k, "v": v})   # [B, H, N, d] each, of float32 or float64
     subprocess.run("heed probe attention --mechanism sima in.safetensors out.safetensors".split(), check=True)
@@ -15,7 +15,7 @@ NAMES = {numpy.dtype(text): name for name, text in TYPES.items()}
 
 
 def write(path, arrays):
-    """Writes arrays by name."""
+    """Writes a dict of arrays to a file."""
     arrays = {name: numpy.asarray(x) for name, x in arrays.items()}
     header, end = {}, 0
     for name, x in arrays.items():

@@ -23,6 +23,6 @@ def equivalent_rank(values, share):
 
 def energies(tokens, dim, mul, add):
     """Energy of softmax attention and of adder attention in one block, (softmax, adder), if a multiplication takes
-    mul and an addition or subtraction add. Counted as in papers: a multiplication and an addition for each term of a
-    product, a subtraction and an addition for each term of a distance; no exponentials, no divisions."""
+    the energy `mul` and an addition or subtraction `add`. Counted as in papers: a multiplication and an addition for
+    each term of a product, a subtraction and an addition for each term of a distance; no exponentials, no divisions."""
     raise NotImplementedError("not yet")

@@ -1,5 +1,5 @@
 // Attention with squared ReLU in place of softmax, in two forms: composed of operations, whose gradients the tape
-// computes, and by hand. Wortsman, Lee, Gilmer, Kornblith, "Replacing softmax with ReLU in
+// computes, and with passes written by hand. Wortsman, Lee, Gilmer, Kornblith, "Replacing softmax with ReLU in
 // Vision Transformers", 2023, arXiv:2309.08586, Section 3.
 //
 //   S = q k^T / sqrt(d)        [N, M]
