@@ -76,7 +76,7 @@ export class CheckView {
       make(
         "p",
         {},
-        "Every mechanism has a forward and a backward pass, both written by hand. For one element of an input, the backward pass gives the slope of a random weighted sum of the outputs. Finite differences of the forward pass must give the same slope.",
+        "Every mechanism has a forward and a backward pass, both written by hand. For one element of an input, the backward pass gives the derivative of a sum of the outputs with random weights. Finite differences of the forward pass must give the same derivative.",
       ),
       field("Mechanism", this.mechanism),
       field("Setting", this.setting),
@@ -238,11 +238,11 @@ export class CheckView {
     const found = await this.#engine.ask("surrogates"),
       points = (name) => [...found.u.data].map((u, i) => [u, found[name].data[i]]);
     this.surrogates.set([
-      { name: "to x: sign", series: 0, points: points("input_sign") },
-      { name: "to x: hardtanh", series: 1, points: points("input_hardtanh") },
-      { name: "to w: sign", series: 4, points: points("weight_sign") },
-      { name: "to w: full", series: 3, points: points("weight_full") },
-      { name: "to w: hardtanh", series: 2, points: points("weight_hardtanh"), dashed: true },
+      { name: "for x: sign", series: 0, points: points("input_sign") },
+      { name: "for x: hardtanh", series: 1, points: points("input_hardtanh") },
+      { name: "for w: sign", series: 4, points: points("weight_sign") },
+      { name: "for w: full", series: 3, points: points("weight_full") },
+      { name: "for w: hardtanh", series: 2, points: points("weight_hardtanh"), dashed: true },
     ]);
   }
 }

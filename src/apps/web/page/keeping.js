@@ -37,11 +37,11 @@ export class Keeping {
       make(
         "p",
         { class: "note" },
-        "Saved models are listed under Look, even after a reload. ",
+        "Models kept in this browser are listed under Look, even after a reload. ",
         make("code", {}, "heed eval DIRECTORY"),
-        " reads the unpacked run, ",
+        " evaluates the unpacked run, ",
         make("code", {}, "heed eval RUN --weights FILE"),
-        " the weights alone.",
+        " the saved weights in the model of another run.",
       ),
     );
     this.element = make("div", {}, this.buttons, this.said, this.mine);

@@ -44,7 +44,7 @@ function worstPairs(model) {
   const pairs = model.confusion.flatMap((counts, of) =>
     counts.map((count, answer) => ({of, answer, count})).filter((pair) => pair.of !== pair.answer && pair.count > 0));
   pairs.sort((a, b) => b.count - a.count);
-  if (pairs.length === 0) return make("p", {}, "No image was classified as another class.");
+  if (pairs.length === 0) return make("p", {}, "No image was misclassified.");
   return table(["images of", "classified as", "number"], pairs.slice(0, 10).map((pair) =>
     [model.classes[pair.of], model.classes[pair.answer], String(pair.count)]));
 }

@@ -137,6 +137,6 @@ class Looking {
 
 function mapsSection(looking) {
   return section("Where it looks", make("p", {}, !looking.choosable ? "How much each channel contributes to every other, in each block (rows) and head (columns)."
-    : ["How much each patch contributes to the chosen one, in each block (rows) and head (columns). Each map has a separate scale.",
-      " Click a patch of the image or of a map; or use the arrow keys."]), looking.element);
+    : ["How much each patch contributes to the selected patch, or without a selection to the class token (or to the mean over all patches), in each block (rows) and head (columns). Each map has a separate scale.",
+      " To select a patch, click it in the image or in a map, or use the arrow keys."]), looking.element);
 }

@@ -18,7 +18,7 @@ function figuresSection() {
   const rows = report.arms.map((arm, i) => [
     make("span", {}, swatch(i), " ", arm.arm), seeds(arm), ...figures.map((figure) => meanText(figure, arm[figure.key]))]);
   const notes = report.arms.flatMap((arm) => arm.runs.filter((run) => run.state !== "finished").map((run) =>
-    make("p", {class: "note"}, `${arm.arm}, seed ${run.seed}: ${run.state}; its curves are shown below, but it has no figures yet.`)));
+    make("p", {class: "note"}, `${arm.arm}, seed ${run.seed}: ${run.state}; the run has no figures yet; its curves are shown below.`)));
   return section("Figures", table(["", "seeds finished", ...figures.map((figure) => figure.title)], rows),
     several ? make("p", {class: "note"}, "Mean over seeds ± standard deviation.") : null, notes);
 }
@@ -57,10 +57,10 @@ function curvesSection() {
   return section("Curves", report.arms.length > 1 ? legend : null,
     make("div", {class: "charts"}, charts.map((chart) => chart.element)),
     make("p", {class: "note"}, [
-      "Point at a curve, or choose it with Tab and use the arrow keys, to see its values.",
+      "Point at a chart, or select it with Tab and use the arrow keys, to see the values of an epoch.",
       "The learning rate of an epoch is that of its last step; the gradient norm is the mean over its steps, before clipping.",
       seeds ? "Thick lines are means over seeds, thin lines single seeds." : "",
-      means.length === 0 ? "" : most === 1 ? "The finest line shows the steps."
-        : `The finest line shows the steps, each point the mean of ${least < most ? `${least} to ` : ""}${most}.`]
+      means.length === 0 ? "" : most === 1 ? "Thin lines also show single steps."
+        : `Thin lines also show the steps, each point the mean of ${least < most ? `${least} to ` : ""}${most} steps.`]
       .filter((text) => text).join(" ")));
 }
