@@ -147,7 +147,8 @@ BOOST_AUTO_TEST_CASE(soft_pyramid_by_definition) {
                        {"model.stride=[4,2]"},
                        {"model.stride=[1,1]", "model.image=5"},
                        {"model.stride=[2,1,2]", "model.dim=[4,6,4]", "model.depth=[2,1,2]", "model.heads=[2,3,1]",
-                        "model.hidden=[5,7,3]", "model.act=[\"relu\",\"quick_gelu\",\"gelu\"]"}};
+                        "model.hidden=[5,7,3]", "model.act=[\"relu\",\"quick_gelu\",\"gelu\"]",
+                        "attention.mechanism=soft", "attention.vconv=0"}};
   check_family("soft", keys);
 }
 

@@ -47,11 +47,13 @@ boost::test_tools::assertion_result with_simd(boost::unit_test::test_unit_id) {
 #endif
 }
 
-/// Returns the text with durations, rates and the directory replaced, since these differ from run to run.
+/// Returns the text with durations, rates and the directory replaced, since these differ from run to run, and without
+/// the pace of an epoch, which is printed for long epochs only.
 std::string lasting(std::string text, const std::string& directory) {
   for (std::size_t at; (at = text.find(directory)) != std::string::npos;) text.replace(at, directory.size(), "DIR");
   static const std::regex duration("[0-9][0-9.]*(?:e-[0-9]+)? (s|ms|µs|min|h|[a-z]+/s)(?![a-zA-Z])");
-  return std::regex_replace(text, duration, "T $1");
+  static const std::regex pace("  T [a-z]+/s  [0-9]+:[0-9]+(?=\n|$)");
+  return std::regex_replace(std::regex_replace(text, duration, "T $1"), pace, "");
 }
 
 /// The directory of a transcript's commands.

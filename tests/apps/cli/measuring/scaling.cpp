@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(bounds_by_option) {
        "time"},
       {"aft:param=dense sima --tokens 64,1024 --memory-below 1.3", 1, {"memory of the backward"}, "sima"},
       {"softmax --tokens 16,64,512 --fit-from 64 --time-below 9", 0, {}, "heed"},
-      {"softmax --tokens 16,64,512 --fit-from 65 --time-below 9", 2, {"allows 1 of at least 65"}, "grows"}};
+      {"softmax --tokens 16,64,512 --fit-from 65 --time-below 9", 2, {"found 1 of at least 65"}, "grows"}};
   for (const auto& run : runs) {
     const Finished finished = heed_with(cut_at(std::string("scaling --dim 8 --seconds 0 ") + run.words, " "));
     BOOST_TEST(finished.status == run.status, finished.err);
