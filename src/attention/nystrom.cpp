@@ -179,7 +179,7 @@ class Nystrom : public MechanismBase<Nystrom>, public WithMap<Nystrom> {
     // 1. ql and kl
     cost.forward += kernels::pool_cells_counts(of_q, d) + kernels::pool_cells_counts(of_k, d);
     cost.backward += kernels::pool_cells_backward_counts(of_q, d) + kernels::pool_cells_backward_counts(of_k, d);
-    // 2. F, A and B; dS, dx and dy of each, two of them accumulated
+    // 2. F, A and B; dS, dx and dy of each; dql and dkl each add two of these
     for (const auto& [rows, columns] : {std::pair{N, m}, {m, m}, {m, M}}) {
       cost.forward += product_counts(rows, columns, d) + kernels::attention_softmax_counts(rows, rows * columns);
       cost.backward += kernels::attention_softmax_backward_counts(rows, rows * columns) +

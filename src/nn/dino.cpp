@@ -126,8 +126,8 @@ ModelInput<float> DinoModel::example() const {
   return example;
 }
 
-/// Returns the bounds of the backbones plus, for the head, `margin` times the products of its sizes, far above its
-/// operations.
+/// Returns a sum over the views of an example: the bound of the view's backbone, plus `margin` times the sum of
+/// products of the head's sizes, far above the head's operations.
 double DinoModel::most_operations() const {
   const double h = static_cast<double>(config_.hidden), b = static_cast<double>(config_.bottleneck);
   const double head =

@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(errors_name_the_program) {
   }
 }
 
-// The output is checked before the measurements.
+// The path of -o is checked before the file of measurements is read.
 BOOST_AUTO_TEST_CASE(errors_are_written_to_an_existing_directory) {
   for (const std::string output : {"/nowhere/x.csv", "/tmp"}) {
     const CommandResult none = run_command("experiments/tools/time-errors -o " + output + " --heed " + heed_program());

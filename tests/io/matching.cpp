@@ -263,8 +263,7 @@ BOOST_AUTO_TEST_CASE(parts_are_found_by_name_and_rows) {
   writer.write(path);
   Parameters<float> parameters(list);
   parameters.initialise(1);
-  // The shapes are the same, but not all parts are wanted: rows are taken from the file's v (row 0), q (1 and 2) and k
-  // (3 to 5).
+  // The shapes are the same, but k is not wanted. The file has v in row 0, q in rows 1 and 2, and k in rows 3 to 5.
   const TakenWeights taken = load_matching(SafetensorsFile(path), parameters,
                                            {.parts = {"v", "q"}, .divisions = {{{"v", 1}, {"q", 2}, {"k", 3}}}});
   const std::vector<float> expected{2, 3, 4, 5, -1, -1, -1, -1, -1, -1, 0, 1};

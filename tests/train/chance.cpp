@@ -58,7 +58,7 @@ std::vector<ChanceCase> chance_cases() {
           {"dino", small_dino(), {0.6, 0.6, 0.6, 0.6}, 2 * (1 + 2 * 3)}};
 }
 
-/// A model with these rates, weights of order one, and random examples.
+/// A model with the given rates of dropout and stochastic depth, weights of order one, and random examples.
 struct ChanceTraining {
   Experiment x;
   std::unique_ptr<Model> model = make_model(x);

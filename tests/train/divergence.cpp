@@ -30,7 +30,8 @@ BOOST_AUTO_TEST_CASE(a_leap_in_the_last_step_is_divergence) {
     const Experiment x = one_leap(workshop, validation);
     const std::string directory = workshop / "run";
     BOOST_CHECK_THROW(run(x, directory), Diverged);
-    // Without validation images, only the test detects that these finite weights give non-finite outputs.
+    // Without validation images, only the evaluation on test images detects that these finite weights give non-finite
+    // outputs.
     BOOST_TEST(std::filesystem::exists(directory + "/best.safetensors") == (validation == 0));
     // The checkpoint is complete, and the run can be resumed from it.
     BOOST_CHECK_THROW(run(x, directory, true), Diverged);

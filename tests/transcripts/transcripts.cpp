@@ -5,7 +5,7 @@
 // line of which begins with "! ", then its exit status unless that is 0. "## " begins a title. The commands of a file
 // share a directory with data/, files in MNIST's format with images of 8 x 8 pixels; images/, which has a folder for
 // each of three classes; and vit.toml, a small model for data/. In the output, DIR stands for that directory, and T for
-// durations, as in "T s".
+// durations and rates, as in "T s"; the pace of an epoch is omitted.
 //
 //   HEED_WRITE_TRANSCRIPTS=1 build/tests/run --run_test=transcripts     records the current output in the files
 #include "heed/train/runs/run.h"

@@ -48,7 +48,8 @@ struct WindowMaps {
   Matrix<T> A, dA;
 };
 
-/// Sizes of a sequence. `window` is from 1 to the larger of N and M, and each query sees at least one key.
+/// Numbers of queries and keys, window, and scale of the scores. `window` is from 1 to the larger of N and M, and each
+/// query sees at least one key.
 struct WindowBand {
   Index N, M, window;
   double scale;

@@ -217,7 +217,7 @@ BOOST_AUTO_TEST_CASE(a_model_is_described) {
 }
 
 BOOST_AUTO_TEST_CASE(every_mechanism_can_be_opened_and_looked_at) {
-  // Values of a few options must divide the 16 patches.
+  // Values for 16 tokens, in place of those of the mechanisms' settings.
   const std::map<std::string, std::string> smaller{
       {"chunk", "4"}, {"buckets", "4"}, {"length", "4"}, {"landmarks", "4"}};
   for (const MechanismEntry& entry : heed::mechanisms()) {

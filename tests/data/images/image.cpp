@@ -150,7 +150,7 @@ BOOST_FIXTURE_TEST_CASE(a_png_without_its_end, Written) {
 
 BOOST_FIXTURE_TEST_CASE(png_chunks_end_within_the_file, Written) {
   Bytes bytes = png(3, false, Bytes(12, 0));
-  bytes[8 + 25] = 0x50;  // the length of IDAT, which follows IHDR, increases by a gigabyte
+  bytes[8 + 25] = 0x50;  // the length of IDAT, which follows IHDR, increases by 1.25 GiB
   check_error([&] { load(bytes); }, {path, "the file ends early"});
 }
 

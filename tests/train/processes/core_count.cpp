@@ -21,7 +21,7 @@ struct Asked : EnvironmentVariable {
   explicit Asked(const std::optional<std::string>& count) : EnvironmentVariable("OMP_NUM_THREADS", count) {}
 };
 
-/// A root directory with these files.
+/// A root directory for default_threads(), with the files that write() adds.
 struct Root {
   TemporaryDirectory directory;
   std::string path = directory.path().string();

@@ -8,7 +8,7 @@
 
 namespace heed {
 
-/// A teacher's targets, and statistics of its logits.
+/// A teacher's targets, their entropies, and the mean of its logits.
 template <class T>
 struct Teaching {
   Tensor<T> q{};                    ///< [B, 2, K] like the logits, or any shape whose last axis is K

@@ -1,4 +1,4 @@
-// Parts of a definition's header.
+// Text of the C++ header written for a definition: selection of planted bugs, and its function cost().
 #pragma once
 
 #include "definition.h"

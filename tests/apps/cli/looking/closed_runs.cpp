@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A run on images of three classes, each of one level of grey.
+/// A run on images of three classes. Each image has a single grey level, near 30, 130 or 230 depending on its class.
 struct ThreeGreys {
   TemporaryDirectory directory;
   std::string data = directory / "data", run = directory / "run", fox = directory / "fox.png";

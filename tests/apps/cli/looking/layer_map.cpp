@@ -1,4 +1,4 @@
-// Patches of one grid in another, compiled from the program's sources.
+// Patches of one grid in another. Includes the tested source file.
 #include "src/apps/cli/looking/layer_map.cpp"
 
 #include <boost/test/unit_test.hpp>
@@ -7,7 +7,8 @@ using namespace heed;
 
 BOOST_AUTO_TEST_SUITE(cli_layer_map)
 
-// The centre of patch (r, c) is (r + 1/2) / rows of the image from its top and (c + 1/2) / columns from its left.
+// The centre of patch (r, c) has the coordinates (r + 1/2) / rows from top to bottom and (c + 1/2) / columns from left
+// to right, relative to the image's height and width.
 BOOST_AUTO_TEST_CASE(a_patch_is_found_in_other_grids_by_its_centre) {
   const PatchGrid grids[] = {{1, 1}, {2, 5}, {4, 10}, {10, 4}, {7, 3}, {8, 8}, {3, 4}};
   for (const PatchGrid& first : grids)

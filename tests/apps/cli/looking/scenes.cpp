@@ -62,7 +62,7 @@ BOOST_FIXTURE_TEST_CASE(what_is_told_stands_between_scene_and_truth, ScenesRun) 
   BOOST_TEST((column(drawn, 1).pixels != column(right, 1).pixels));
 }
 
-// Training scenes are drawn with the run's seed. Scenes made from other images of the same classes differ.
+// With --split train, scenes are drawn with the run's seed; with --path, they contain the images of that directory.
 BOOST_FIXTURE_TEST_CASE(scenes_of_a_split_and_a_directory, ScenesRun) {
   const std::string other = directory / "other";
   write_patterns(other, 20, 20, 28);

@@ -206,7 +206,8 @@ BOOST_AUTO_TEST_CASE(growth_with_threads) {
     BOOST_TEST(std::abs(of[2] - of[1] / table[0][1]) < 0.006);
     fastest = std::max(fastest, of[1]);
   }
-  // One thread has a speedup of 1, its work is all of its time, and no other thread waits outside loops.
+  // With one thread, the measured and the expected speed-up are 1, the efficiency is 100 %, and no other thread waits
+  // outside loops.
   BOOST_TEST(table[0][2] == 1);
   BOOST_TEST(table[0][3] == 1);
   BOOST_TEST(table[0][4] == 100);

@@ -1,4 +1,4 @@
-// Comparison and output of invented measurements of heed bench, compiled from the program's sources.
+// Output and comparison of results of heed bench, here invented. Includes the tested source files.
 #include "src/apps/cli/measuring/bench_compare.cpp"
 #include "src/apps/cli/measuring/bench_report.cpp"
 #include "support/lines.h"

@@ -1,4 +1,4 @@
-// Numbers, durations, tables and the progress line, compiled from the program's sources.
+// Numbers, durations, tables and the progress line. Includes the tested source files.
 #include "src/apps/cli/shared/number_text.cpp"
 #include "src/apps/cli/shared/progress_line.cpp"
 #include "src/apps/cli/shared/table.cpp"
