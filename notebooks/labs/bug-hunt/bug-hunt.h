@@ -1,5 +1,5 @@
-// Linformer, in plain loops. Wang, Li, Khabsa, Fang, Ma, "Linformer: Self-Attention with Linear Complexity", 2020,
-// arXiv:2006.04768, Eq. 7. Keys and values are projected, along the tokens, to m rows each.
+// Linformer. Wang, Li, Khabsa, Fang, Ma, "Linformer: Self-Attention with Linear Complexity", 2020, arXiv:2006.04768,
+// Eq. 7. Keys and values are projected, along the tokens, to m rows each.
 //
 //   kp = e k,  vp = f v                    [m, d], [m, d]; trained e, f [m, M], shared by all heads
 //   A = softmax(q kp^T / sqrt(d))          [N, m]

@@ -110,7 +110,7 @@ def judge_seeds_needed(arguments, result):
     """Compares the power, the probability of a difference of means above 1.96 standard errors, with 80 %."""
     deviation, difference = arguments
     if isinstance(result, bool) or not isinstance(result, (int, float)) or result != int(result) or result < 1:
-        return "expected a whole number"
+        return "expected a whole number, 1 or more"
     shift = difference / (deviation * math.sqrt(2 / result))
     power = 0.5 * math.erfc((1.96 - shift) / math.sqrt(2))
     if power < 0.79:

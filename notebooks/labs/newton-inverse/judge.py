@@ -105,7 +105,7 @@ def draw_steps(random):
 def judge_steps(arguments, result):
     condition, tolerance = arguments
     if not isinstance(result, (int, float)) or result != int(result) or not 0 <= result <= 1000:
-        return "expected a whole number"
+        return "expected a whole number from 0 to 1000"
 
     def converged(steps):
         """True if eigenvalues 1 / condition and 1 have converged, for |A| = 1."""

@@ -144,7 +144,7 @@ def draw_even(random):
 def judge_even(arguments, result):
     dim, hidden = arguments
     if isinstance(result, bool) or not isinstance(result, (int, float)) or not result == int(result) or result < 1:
-        return "expected a number of tokens"
+        return "expected a whole number of tokens, 1 or more"
     tokens = int(result)
     if tokens > 100:
         return "too many tokens"

@@ -69,7 +69,7 @@ class MySoftmax : public MechanismBase<MySoftmax> {
       // 3.
       kernels::gemm(transposed(A), dout[h], to.update, to.v[h]);
       kernels::gemm(dout[h], transposed(in.v[h]), dA);
-      // 2. and the division of 1.
+      // 2., and the division by sqrt(d) in 1.
       for (Index i = 0; i < N; ++i) {
         T inner = A(i, 0) * dA(i, 0);
         for (Index j = 1; j < M; ++j) inner += A(i, j) * dA(i, j);

@@ -77,7 +77,7 @@ std::unique_ptr<Dataset> open_cifar(const Directory& directory, Split split, con
     const std::vector<std::uint8_t> bytes = read_file(path, read_limit() - static_cast<Index>(pixels.size()));
     const Index length = static_cast<Index>(bytes.size()), count = length / record;
     require(count > 0 && length % record == 0,
-            "{}: expected records of {} bytes, found {} bytes, {} records and {} bytes", path, record, length, count,
+            "{}: expected records of {} bytes, found {} bytes: {} records and {} bytes", path, record, length, count,
             length % record);
     for (Index i = 0; i < count; ++i) {
       const std::uint8_t* at = bytes.data() + i * record;

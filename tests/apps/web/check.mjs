@@ -42,7 +42,7 @@ export async function check(browser, base) {
   await test("a chart shows its values by keys", async () => {
     const chart = page.locator(".check-view figure").first();
     await chart.locator("svg.chart").press("ArrowLeft");
-    expect((await chart.locator(".values").textContent()).includes("the sum of outputs"), "nothing is said");
+    expect((await chart.locator(".values").textContent()).includes("weighted sum of the outputs"), "nothing is said");
     await chart.locator("svg.chart").press("Escape");
     expect((await chart.locator(".values").textContent()) === "", "it is still said");
   });

@@ -182,7 +182,7 @@ export class CheckView {
       const along = (slope) =>
         points.filter((_, i) => Math.abs(i - centre) <= centre / 2).map(([a]) => [a, value + slope * (a - x)]);
       this.chart.set([
-        { name: "the sum of outputs", series: 0, points },
+        { name: "weighted sum of the outputs", series: 0, points },
         { name: "slope by the backward pass", series: 1, points: along(analytic) },
         { name: "slope by finite differences", series: 2, points: along(numeric), dashed: true },
         { name: "here", series: 3, points: [[x, value]] },
