@@ -1,4 +1,4 @@
-// Every kind of bad input: one line on stderr naming the cause, exit status 2, no partial output.
+// Bad input: one line on stderr naming the cause, exit status 2, no partial output.
 #include "support/cli.h"
 
 #include "heed/io/safetensors.h"
@@ -14,7 +14,8 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-/// An experiment file that heed train must reject without leaving a run directory.
+/// A valid experiment file and its data; tests check that heed train rejects changes of them and leaves no run
+/// directory.
 struct Training : Workshop {
   std::string file = write_experiment(*this, experiment()), run = *this / "run";
 

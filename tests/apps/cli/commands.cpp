@@ -31,7 +31,7 @@ double test_accuracy(const std::string& run) {
   return std::stod(field);
 }
 
-/// Waits until metrics.csv has a row of this step.
+/// Waits at most a minute until metrics.csv has a row of this step.
 void wait_for_step(const std::string& run, int step) {
   const std::string row = fmt::format("step,1,{},", step);
   for (int i = 0; i < 6000; ++i) {

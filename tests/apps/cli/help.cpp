@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(topics) {
   check_contains(output_of({"help", "status"}), {"130", "interrupted"});
 }
 
-// heed help lists the same keys that the reader accepts.
+// heed help lists all keys that the reader accepts.
 BOOST_AUTO_TEST_CASE(no_key_is_left_out) {
   const std::string text = output_of({"help", "experiment"});
   Experiment x;

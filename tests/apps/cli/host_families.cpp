@@ -13,7 +13,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-/// Returns --set arguments that shrink a family's model to one for a Workshop's images of 8 x 8 pixels.
+/// Returns settings that make a family's model small enough for a Workshop's images of 8 x 8 pixels.
 Strings sets_of(const std::string& family) {
   if (family == "xcit") return {"model.dim=8", "model.depth=1", "model.heads=2", "model.hidden=12"};
   return {"model.stride=[2,2,1]", "model.dim=[6,8,8]", "model.depth=[1,1,1]", "model.heads=[2,2,2]",
@@ -68,7 +68,7 @@ BOOST_FIXTURE_TEST_CASE(they_train_resume_evaluate_and_show_maps, Small) {
     output_of({"predict", run, image});
     if (family != "xcit") output_of({"maps", run, image, "-o", *this / "maps.png"});
     const std::string spectrum = output_of({"spectrum", run, "--images", "4", "-o", *this / "spectrum.csv"});
-    // CvT has fewer keys than queries, so no identity can be added.
+    // CvT has fewer keys than queries, so no identity can be added to its maps.
     if (family == "cvt") {
       check_contains(spectrum, {"  16 x 4  ", "  4 x 1  ", "  5 x 2  "});
       BOOST_TEST(read_file(*this / "spectrum.csv").find("A+I") == std::string::npos);
@@ -117,7 +117,7 @@ BOOST_FIXTURE_TEST_CASE(the_probe_moves_running_statistics_in_training_only, Sma
     BOOST_TEST(std::equal(eval.begin(), eval.end(), evaluated.begin()));
     const Tensor<double> trained = probe({"--set", "mode=train"}), twice = probe({"--set", "mode=train"});
     BOOST_TEST(!std::equal(trained.begin(), trained.end(), evaluated.begin()));
-    BOOST_TEST(std::equal(trained.begin(), trained.end(), twice.begin()));  // nothing is random
+    BOOST_TEST(std::equal(trained.begin(), trained.end(), twice.begin()));  // batch norm's mode does not enable dropout
     Index buffers = 0;
     for (const ParameterSpec& spec : model->parameters()) {
       if (!spec.running) continue;

@@ -9,7 +9,7 @@ import { join, resolve } from "node:path";
 const require = createRequire(import.meta.url);
 const { chromium } = require("playwright-core");
 
-/** The directories of the page, of the programs, and of pictures. */
+/** The page's directory, the program, the native engine (ask.cpp), and the directory for pictures. */
 export const [site, heed, ask, pictures] = process.argv.slice(2).map((path) => resolve(path));
 /** A directory for files, removed at the end. */
 export const work = mkdtempSync(join(tmpdir(), "heed-page-"));

@@ -26,7 +26,7 @@ function safetensors(tensors) {
   return Buffer.concat([length, text, ...Object.values(tensors).map(({ data }) => Buffer.from(data.buffer))]);
 }
 
-/** Returns a tensor of floats in a safetensors file. */
+/** Returns a tensor of floats from a safetensors file. */
 function floats(path, name) {
   const file = readFileSync(path);
   const start = 8 + Number(file.readBigUInt64LE(0));
@@ -55,7 +55,7 @@ export function predicted(run, bytes) {
 
 let runs = 0;
 
-/** Returns the losses of the first steps, by the command that the page shows. */
+/** Trains with the command that the page shows; returns the losses of the first steps. */
 export function trainedLosses(command, steps) {
   const run = join(work, `run-${++runs}`);
   const more = [`train.max_steps=${steps}`, "train.log_steps=true"].flatMap((set) => ["--set", set]);

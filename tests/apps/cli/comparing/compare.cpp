@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(pairs_are_runs_of_the_same_seed) {
 }
 
 // Every figure is computed by hand. If two epochs share the best accuracy, the first one counts, and its loss is shown.
-// The three epochs of 112 images took 1, 4 and 2 s.
+// The three epochs of 112 images took 1, 4 and 2 s; the median is shown.
 BOOST_AUTO_TEST_CASE(figures_are_those_of_the_rows) {
   const std::string run = make("run", 0.5, 1, 1e-3);
   write_file(run + "/metrics.csv",
@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(the_curves_are_drawn) {
   check_refusal({"compare", a, b, "-o", a + "/metrics.csv"}, {"metrics.csv: expected a name that ends in .svg"});
 }
 
-// An arm without finished runs has no differences, and does not cause the note that one run has no scatter.
+// An arm without finished runs does not cause the note that one run has no scatter.
 BOOST_AUTO_TEST_CASE(an_arm_without_finished_runs_is_not_one_run) {
   std::vector<std::string> words{"compare"};
   for (const Index seed : {1, 2, 3})
@@ -198,7 +198,7 @@ BOOST_AUTO_TEST_CASE(what_is_refused) {
   check_refusal({"report", a, "-o", *this / "page.html"}, {"metrics.csv:2: found 'train,x'"});
 }
 
-// Only arms of the same name are named after the directory of their first run.
+// Arms that would have the same name are named by the full path of their first run.
 BOOST_AUTO_TEST_CASE(arms_of_one_name_are_named_by_their_directories) {
   const std::string first = make("x/run", 0.5, 1, 1e-3), again = make("x/again", 0.75, 2, 1e-3),
                     second = make("y/run", 0.25, 1, 3e-3), other = make("y/other", 0.25, 1, 4e-3);
@@ -253,7 +253,7 @@ BOOST_AUTO_TEST_CASE(a_name_with_a_comma_is_one_field_of_csv) {
   check_contains(output_of({"compare", run, "--csv"}), {"\n\"x,y\",1,0.5,,1,", "\n\"x,y\",2,0.75,,1,"});
 }
 
-// The mean of 2 and 1 epochs is not rounded.
+// The mean of 2 and 1 epochs is not rounded to a whole number.
 BOOST_AUTO_TEST_CASE(counts_that_differ_between_seeds_have_a_decimal) {
   const std::string a = make("a", 0.5, 1, 1e-3), again = make("again", 0.5, 2, 1e-3);
   check_contains(in_one_line(output_of({"compare", a, again})), {" 75.00 % ± 0.00 2 1.5 ± 0.0 - "});
@@ -295,7 +295,7 @@ BOOST_AUTO_TEST_CASE(curves_of_runs_of_different_lengths) {
   const std::string reversed = output_of({"compare", again, a, b, "--csv"});
   check_contains(reversed, {"\nagain,2,,,0,,,0,2,,1,", "\nagain,3,0.75,,1,1,,1,"});
   BOOST_TEST(lines_of(reversed).size() == 1u + 3 + 2);
-  // The picture is drawn in every output format; arm a has points at epochs 1 and 3 only.
+  // The picture is drawn with --csv, too; arm a's curve has points at epochs 1 and 3 only.
   BOOST_TEST(with({"--csv", "-o", picture}) == csv);
   const std::string svg = read_file(picture), line = svg.substr(svg.find("<path d=\" M"));
   BOOST_TEST(std::ranges::count(line.substr(0, line.find("fill")), 'L') == 1);

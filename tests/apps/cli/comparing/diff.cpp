@@ -35,7 +35,7 @@ struct Diffing : Workshop {
     return *this / name;
   }
 
-  /// Checks for status 1 and fragments of the output; returns the output.
+  /// Runs heed diff; checks that it ends with status 1 and prints `pieces`; returns its output.
   static std::string different(std::vector<std::string> arguments, const std::vector<std::string>& pieces) {
     arguments.insert(arguments.begin(), "diff");
     const Finished run = heed_with(arguments);
@@ -46,7 +46,7 @@ struct Diffing : Workshop {
   }
 };
 
-/// Returns 24 elements without a simple relation to each other.
+/// Returns `factor` times 24 elements that have no simple relation to each other.
 Values drawn(double factor = 1) {
   Values values;
   for (int i = 0; i < 24; ++i) values.push_back(factor * std::sin(1 + 3.7 * i));
@@ -277,7 +277,7 @@ BOOST_FIXTURE_TEST_CASE(runs_without_common_steps, DiffingRuns) {
   different({a, b}, {"metrics: no step is in both\nthe metrics of A end at step 2, those of B at step 4\n"});
 }
 
-// Different settings are listed, and so is the environment except for its date and threads.
+// Different settings are listed, and so are differences of the environment except for date and threads.
 BOOST_FIXTURE_TEST_CASE(settings_of_runs_that_differ, DiffingRuns) {
   Experiment x = experiment();
   x.optim.lr = 0.5, x.train.seed = 7;

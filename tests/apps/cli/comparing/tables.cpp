@@ -122,7 +122,7 @@ const std::map<std::string, std::vector<double> HandWritten::*> curves_by_name{
     {"validation_loss", &HandWritten::valid_loss},
     {"validation_accuracy", &HandWritten::valid_accuracy}};
 
-/// Returns the mean of a curve over an arm's runs.
+/// Returns a curve's mean over an arm's runs; `epoch` counts from 0.
 double mean_of(const std::string& arm, std::vector<double> HandWritten::*curve, std::size_t epoch) {
   double sum = 0, count = 0;
   for (const HandWritten& run : hand_written)
@@ -275,7 +275,7 @@ BOOST_AUTO_TEST_CASE(every_curve_is_shown) {
   }
 }
 
-// The reference arm comes first; the others keep their order.
+// All other arms, in their order, are compared with the reference arm.
 BOOST_AUTO_TEST_CASE(several_arms_are_compared_with_one) {
   for (const Index seed : {1, 2, 3}) {
     Experiment x = experiment();
@@ -298,7 +298,7 @@ BOOST_AUTO_TEST_CASE(several_arms_are_compared_with_one) {
                  {"2 tests at 5 %: 0.1 false alarms are expected", "test_accuracy in points, difference to c\n"});
 }
 
-// Notes count the finished runs of each version, unless all runs are of the program's own version.
+// Notes count the finished runs of each version, unless all finished runs are of the program's own version.
 BOOST_AUTO_TEST_CASE(runs_of_each_version_are_counted) {
   const auto version = [&](const std::string& cell, const std::string& text) {
     write_file(RunPaths(out + "/" + cell).environment(), fmt::format(R"({{"version": "{}"}})", text));

@@ -213,8 +213,8 @@ BOOST_AUTO_TEST_CASE(what_is_counted_on_images_is_a_share) {
   write(header + rows + "one,b,1,0.5,16\none,b,2,0.5,\none,b,3,0.5,16\n");
   refuse({"--better", "a", "b"},
          {":6:", "images is missing, but 16 for another seed of 'b'; expected the same number for all seeds"});
-  // Without a number of images, values such as bits may be any number, unless --test-images declares them to be
-  // accuracies; an arm of --below is a count, not an accuracy.
+  // Without a column `images`, values such as bits may be any number, unless --test-images declares them to be
+  // accuracies; even then, an arm of --below is a count, not an accuracy.
   write("claim,arm,seed,value\n" + arm("a", 97) + arm("b", 0.5) + arm("c", 0.4) + "one,count,1,12\n");
   BOOST_TEST(verdict({"--better", "a", "b"}) == "holds");
   refuse({"--better", "a", "b", "--test-images", "16"}, {"claims.csv:2: value is 96.99; expected an accuracy"});
@@ -335,7 +335,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_judged) {
   refuse({"--more", "a", "b"}, {"--more expects four arms"});
   refuse({"--better", "a", "a"}, {"'a better than a'", "'a' is compared with itself"});
   refuse({"--more", "a", "a", "b", "c"}, {"'a' is compared with itself"});
-  // An arm is in both differences.
+  // The same arm is in both differences.
   refuse({"--more", "a", "b", "c", "b"}, {"'b' cancels, since it is in both differences; expected --better a c"});
   refuse({"--more", "a", "b", "a", "c"}, {"'a' cancels, since it is in both differences; expected --better c b"});
   refuse({"--more", "a", "b", "a", "b"}, {"the two differences are the same"});

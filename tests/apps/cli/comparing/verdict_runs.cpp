@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(diverged_runs_count_as_chance_and_unfinished_ones_do_not) {
   check_mean("test_loss", (3 * 0.5 + std::log(10)) / 4);
 }
 
-// An error about missing values names the runs that do not count.
+// An error about missing values names the first run that does not count, and the number of others.
 BOOST_AUTO_TEST_CASE(arms_without_runs_that_count) {
   for (const Index seed : {1, 2, 3}) {
     make("a", seed, "0.9");

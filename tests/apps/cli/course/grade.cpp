@@ -25,7 +25,7 @@ void write(const fs::path& path, const std::string& text) {
   write_file(path, text);
 }
 
-/// Returns `text` with `from` replaced by `to`; checks that `from` occurs.
+/// Returns `text` with the first `from` replaced by `to`; checks that `from` occurs.
 std::string with(std::string text, const std::string& from, const std::string& to) {
   const std::size_t at = text.find(from);
   BOOST_REQUIRE_MESSAGE(at != std::string::npos, from);
@@ -35,8 +35,8 @@ std::string with(std::string text, const std::string& from, const std::string& t
 /// A class with its labs, and the marks of a grading run.
 struct Classroom {
   TemporaryDirectory directory;
-  std::map<std::string, std::string> rows;   ///< rows of marks.csv without the last column, by "student,lab"
-  std::map<std::string, std::string> flags;  ///< the last column, by "student,lab"
+  std::map<std::string, std::string> rows;   ///< by student: row of marks.csv without student, lab and flags
+  std::map<std::string, std::string> flags;  ///< by student: the row's last column
   Finished run;
 
   Classroom() {
@@ -314,8 +314,8 @@ BOOST_FIXTURE_TEST_CASE(archives_of_several_files, Classroom) {
   BOOST_TEST(read_file(directory / "out/marks.feedback/not-recognised.txt") == "");
 }
 
-// Copies are detected despite renaming, reordering and other spellings of statements; two answers of one student are
-// not flagged.
+// Copies are detected despite changes of names, numbers, comments, operators and the order of operands; a different
+// solution is not flagged.
 BOOST_FIXTURE_TEST_CASE(flags_of_copies, Classroom) {
   const std::string own =
       "def twice(x):\n    total = 0\n    step = x / 2\n    for i in range(4):\n        total = total + step\n"
@@ -454,7 +454,8 @@ BOOST_FIXTURE_TEST_CASE(a_run_goes_on, Classroom) {
   check_contains(run.err, {"judge.py: draw_twice", "undefined"});
 }
 
-// Ctrl-C ends heed grade and its child processes at once; existing marks are preserved.
+// After Ctrl-C during the second submission, heed grade exits with status 130; it has recorded only the first
+// submission and written no table of marks.
 BOOST_FIXTURE_TEST_CASE(an_interrupt, Classroom) {
   hand_in("a", "double.py", "def twice(x): return x + x\n");
   hand_in("b", "double.py", "import time\ndef twice(x): time.sleep(100)\n");
@@ -485,8 +486,8 @@ BOOST_FIXTURE_TEST_CASE(bad_input, Classroom) {
                 {"no lab 'dubble'", "did you mean 'double'"});
 }
 
-// Compiled submissions: code that runs before main, calls of heed's own mechanisms, a hang in every point, and code
-// that exhausts the compiler.
+// Compiled submissions: code that runs before main, calls of heed's own mechanisms, includes of files elsewhere, a hang
+// in every point, and code that exhausts the compiler.
 BOOST_FIXTURE_TEST_CASE(compiled_submissions, Classroom, *boost::unit_test::precondition(without_sanitizer)) {
   fs::create_directories(directory / "labs/softmax-backward");
   fs::copy_file("notebooks/labs/softmax-backward/lab.toml", directory / "labs/softmax-backward/lab.toml");

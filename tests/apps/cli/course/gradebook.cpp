@@ -1,4 +1,4 @@
-// All numbers that heed grade writes about a class: marks, totals, days late, averages, percentages of similarity.
+// Numbers that heed grade writes about a class: marks, totals, days late, averages, percentages of similarity.
 #include "support/cli.h"
 #include "support/command.h"
 #include "support/temporary.h"
@@ -363,7 +363,7 @@ BOOST_FIXTURE_TEST_CASE(similarity_by_hand, Course) {
   // In a class of six, statements that more than half of the class share are disregarded.
   hand("x", statements(7, "p = q - r"));
   hand("y", statements(7, "s = t - u"));
-  hand("z", "'''\nos\n'''\n\"\"\"\nsys\n\"\"\"\nk = l / 3  # exec\n");  // only in strings and a comment
+  hand("z", "'''\nos\n'''\n\"\"\"\nsys\n\"\"\"\nk = l / 3  # exec\n");  // suspicious words outside of code
   BOOST_TEST(flags() == of_three + "x> \ny> \nz> \n");
   hand("z", "\"\"\"\nos\n\"\"\"\nopen\nk = l + 3\n");
   BOOST_TEST(flags() == "a> \nb> \nc> \nx> \ny> \nz> uses open\n");
@@ -709,7 +709,7 @@ BOOST_FIXTURE_TEST_CASE(common_factors_of_wrong_numbers, Course) {
                works[i].first);
 }
 
-// Cells in columns without a heading, and rows without a mark, are unchanged.
+// Cells in columns without a heading, and cells for which there is no mark, are unchanged.
 BOOST_FIXTURE_TEST_CASE(other_cells_of_rosters, Class) {
   write("roster.csv", "Name,alpha\nann,1,seen\ncid,2\ndan\neve,4,,x\n");
   grade({"--roster", directory / "roster.csv"});
@@ -722,7 +722,7 @@ BOOST_FIXTURE_TEST_CASE(quoted_cells_of_rosters, Class) {
   write("roster.csv", head + ann + "\nbob\n");
   grade({"--lab", "beta", "--roster", directory / "roster.csv"});
   BOOST_TEST(text("marks.roster.csv") == head + ann + "3\nbob,,3\n");
-  // Spreadsheets of some countries separate columns by semicolons.
+  // Spreadsheets of some countries separate columns by semicolons; such rosters are rejected, and so are tabs.
   for (const std::string separator : {";", "\t"}) {
     write("roster.csv", "Name" + separator + "ID\nann" + separator + "1\n");
     check_refusal({"grade", directory / "in", "-o", directory / "marks.csv", "--labs", directory / "labs", "--roster",
@@ -731,7 +731,7 @@ BOOST_FIXTURE_TEST_CASE(quoted_cells_of_rosters, Class) {
   }
 }
 
-// The judge prints its arguments: they depend on the seed and the point, and are the same in heed lab check.
+// The judge prints its arguments: they depend on the seed, and are the same in heed lab check.
 BOOST_FIXTURE_TEST_CASE(hidden_inputs_are_those_of_the_seed, Course) {
   write("labs/told/lab.toml",
         "title = \"Told\"\nkind = \"python\"\nminutes = 1\n[[points]]\nname = \"f\"\nmarks = 1\n[[points]]\n"
@@ -751,7 +751,7 @@ BOOST_FIXTURE_TEST_CASE(hidden_inputs_are_those_of_the_seed, Course) {
   const std::string five = told({"--seed", "5"}), six = told({"--seed", "6"});
   check_contains(five, {"told: Told\n0 of 2 marks\n\nwrong  f: 0 of 1\n       for ", "wrong  g: 0 of 1\n       for "});
   BOOST_TEST(five != six);
-  BOOST_TEST(told({}) == six);  // as in the first run
+  BOOST_TEST(told({}) == six);  // the seed of the previous run
   BOOST_TEST(checked("5") == five);
   const Finished json = heed_with(
       {"lab", "check", directory / "labs/told", "--file", directory / "in/ann/told.py", "--seed", "5", "--json"});

@@ -1,5 +1,5 @@
-// Labs as students use them. A solution gets full marks and a stub gets none. This is tested here for one lab, in
-// tests/labs.sh for all, and for personal labs with three identities, or two hundred if HEED_LABS=all.
+// Labs as students use them. A solution gets full marks and a stub gets none. This is tested here for one lab, and for
+// the personal labs of three identities, or two hundred if HEED_LABS=all; tests/labs.sh tests it for all other labs.
 #include "support/cli.h"
 #include "support/command.h"
 
@@ -40,7 +40,8 @@ struct Submissions {
     fs::create_directories(directory / ("in/" + student));
     write_file(directory / ("in/" + student + "/" + file), text);
   }
-  /// Returns the fields of each row of marks.csv: student, lab, marks, full marks, state and others.
+  /// Grades the submissions; returns the fields of each row of marks.csv: student, lab, marks, full marks, state and
+  /// others.
   std::vector<std::vector<std::string>> grade(const std::string& labs = "notebooks/labs") const {
     const Finished run = heed_with({"grade", directory / "in", "-o", directory / "marks.csv", "--labs", labs});
     BOOST_TEST(run.status == 0, run.err);

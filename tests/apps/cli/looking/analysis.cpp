@@ -30,7 +30,7 @@ struct Runs {
     run("soft", {{"softmax", "soft"}, {{"landmarks", {"4", ""}}}, {}});
   }
 
-  /// `scale`: factor of the initial weights. Large weights give heads and images with different maps.
+  /// `scale`: factor of the initial weights. With a large factor, the maps of heads and images differ.
   void run(const std::string& name, const AttentionConfig& attention, float scale = 1) const {
     Experiment x = workshop.experiment();
     x.attention = attention;
@@ -68,7 +68,7 @@ BOOST_FIXTURE_TEST_CASE(the_spectrum_of_each_head_without_and_with_the_identity,
   BOOST_TEST(run.status == 0, run.err);
   BOOST_TEST(run.out.find("mean over heads and 20 test images") != std::string::npos, run.out);
   const auto rows = table(workshop / "adder/spectrum.csv");
-  BOOST_REQUIRE(rows.size() == 1 + 2 * 2 * 2 * 5u);  // matrices, blocks, heads, indices
+  BOOST_REQUIRE(rows.size() == 1 + 2 * 2 * 2 * 5u);  // A, A + I; blocks, heads, indices
   double before = 0;
   for (std::size_t i = 1; i < rows.size(); ++i) {
     BOOST_REQUIRE(rows[i].size() == 9u);
@@ -78,7 +78,8 @@ BOOST_FIXTURE_TEST_CASE(the_spectrum_of_each_head_without_and_with_the_identity,
     if (rows[i][5] == "5") BOOST_TEST(cumulative == 1);
     before = cumulative;
   }
-  // Maps of untrained blocks are nearly uniform: one singular value near 1, the others small; A + I has 2, 1, 1, 1, 1.
+  // Maps of untrained blocks are nearly uniform: one singular value is near 1, the others are small; those of A + I are
+  // near 2, 1, 1, 1, 1.
   BOOST_TEST(std::stod(rows[1][6]) > 0.9);
   BOOST_TEST(rows[1][8] == "1");
   for (const auto& row : rows)
@@ -90,7 +91,7 @@ BOOST_FIXTURE_TEST_CASE(the_spectrum_of_a_map_among_channels, Runs) {
   const Finished run = heed_with({"spectrum", workshop / "xca", "--images", "20"});
   BOOST_TEST(run.status == 0, run.err);
   BOOST_TEST(run.out.find("of channels") != std::string::npos, run.out);
-  BOOST_TEST(table(workshop / "xca/spectrum.csv").size() == 1 + 2 * 2 * 2 * 8u);  // matrices, blocks, heads, indices
+  BOOST_TEST(table(workshop / "xca/spectrum.csv").size() == 1 + 2 * 2 * 2 * 8u);  // A, A + I; blocks, heads, indices
 }
 
 // Each value is a mean over the images of two batches, of 16 and of 4. A map that contains the identity is also

@@ -87,7 +87,7 @@ BOOST_FIXTURE_TEST_CASE(names_are_those_of_the_classes, Chosen) {
   BOOST_TEST(result(words, {}) == expected);
 }
 
-// Spectra and residuals are written to the chosen file only. There are 30 images.
+// Spectra and residuals are written to the chosen file only. There are 30 test images, so --images 31 uses all of them.
 BOOST_FIXTURE_TEST_CASE(tables_of_the_chosen_weights, Chosen) {
   out += ".csv";
   for (const std::string command : {"spectrum", "residual"}) {
@@ -195,7 +195,7 @@ BOOST_AUTO_TEST_CASE(presets_normalise_and_crop) {
   }
 }
 
-// These commands need a run, and print no class names.
+// spectrum, residual and generate need a run, and print no class names.
 BOOST_AUTO_TEST_CASE(commands_of_runs_offer_no_model_file) {
   for (const char* const command : {"spectrum", "residual", "generate"}) {
     const std::string help = output_of({command, "--help"});

@@ -10,7 +10,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A run on images of three classes. Each image has a single grey level, near 30, 130 or 230 depending on its class.
+/// A run on images of three classes. Each image has a single grey level, from 20 to 35, 120 to 135 or 220 to 235
+/// depending on its class.
 struct ThreeGreys {
   TemporaryDirectory directory;
   std::string data = directory / "data", run = directory / "run", fox = directory / "fox.png";

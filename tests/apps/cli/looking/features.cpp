@@ -26,7 +26,7 @@ struct TrainedRun : Workshop {
     output_of({"train", write_experiment(*this, x), "--run", run});
   }
 
-  /// Returns the features written by `heed features`.
+  /// Runs `heed features` on the run; returns the features and labels.
   Features<float> features(std::vector<std::string> options) const {
     const std::string file = *this / "features.safetensors";
     options.insert(options.begin(), {"features", run, "-o", file});
@@ -87,7 +87,7 @@ BOOST_FIXTURE_TEST_CASE(files, TrainedRun) {
   BOOST_TEST((SafetensorsFile(file).info("features").shape == Shape{30, 64}));
   check_contains(output_of({"features", run, "--split", "valid", "-o", file}), {"16 features of 20 images, valid"});
   check_contains(output_of({"features", run, "--split", "validation", "-o", file}), {"20 images, validation"});
-  // Another data set has no validation images.
+  // Data named by --data have no validation images.
   check_refusal({"features", run, "--data", "mnist", "--path", data(), "--split", "valid", "-o", file},
                 {"no images of mnist are set aside for validation"});
   check_contains(output_of({"features", run, "--data", "mnist", "--path", data(), "--split", "train", "-o", file}),
@@ -117,9 +117,9 @@ BOOST_FIXTURE_TEST_CASE(files, TrainedRun) {
   BOOST_TEST((read_file(copy) == read_file(last)));
 }
 
-// Each image of the files is in one part, in the order of the file. The last 16 columns are the classifier's inputs;
-// the 16 before them would be its inputs if the model ended after the first block. 1e-4 is above the rounding error of
-// floats.
+// Each image of the training file is either a training or a validation image; both parts keep the file's order. The
+// last 16 columns are the classifier's inputs; the 16 before them would be its inputs if the model ended after the
+// first block. 1e-4 is above the rounding error of floats.
 BOOST_FIXTURE_TEST_CASE(each_row_is_of_its_image, TrainedRun) {
   const WorkshopImages all(*this, "train"), test(*this, "t10k");
   BOOST_TEST(features({"--pixels"}).labels == test.labels, boost::test_tools::per_element());
@@ -211,7 +211,7 @@ BOOST_FIXTURE_TEST_CASE(neighbours_are_those_of_the_features, TrainedRun) {
   BOOST_TEST(different.size() > 4U);
 }
 
-// Without --blocks, features come from the last four blocks; this model has only two, so both are used.
+// Without --blocks, --linear uses the last four blocks; this model has only two, so both are used.
 BOOST_FIXTURE_TEST_CASE(a_linear_classifier_is_that_of_the_features, TrainedRun) {
   struct Case {
     std::vector<std::string> features, options;
@@ -246,8 +246,8 @@ BOOST_FIXTURE_TEST_CASE(a_linear_classifier_is_that_of_the_features, TrainedRun)
   }
 }
 
-// --shots N takes N training images of each class, and no validation images. If a class has exactly N training images,
-// only their order is random.
+// --shots N takes N training images of each class, and no validation images. If every class has exactly N training
+// images, only their order is random.
 BOOST_FIXTURE_TEST_CASE(shots_are_training_images, TrainedRun) {
   const auto of_class = [](const Features<float>& set) {
     std::vector<Index> counts(10);
@@ -286,7 +286,7 @@ BOOST_FIXTURE_TEST_CASE(shots_are_training_images, TrainedRun) {
       BOOST_TEST(std::abs(number - accuracy) < 0.006);
   }
   // For four seeds, the mean, the deviation, the number of seeds and each accuracy are printed. Values are rounded by
-  // at most 0.005, so a deviation computed from printed accuracies may be off by 0.01.
+  // at most 0.005, so the printed deviation and the one computed from printed accuracies differ by less than 0.02.
   const std::vector<double> few = accuracies({"1", "--seeds", "4"}), one = accuracies({"1", "--seeds", "1"});
   BOOST_REQUIRE(few.size() == 7U);
   BOOST_TEST(few[2] == 4);
@@ -323,7 +323,7 @@ BOOST_FIXTURE_TEST_CASE(judged_features, TrainedRun) {
       output_of({"eval", run, "--knn", "--pixels"}),
       {"mnist, test, 20 nearest neighbours among 160 training images: 30 images", "top-1 accuracy 100.00 %", "top-5"});
   BOOST_TEST(output_of({"eval", run, "--knn", "--pixels"}).find("loss") == std::string::npos);
-  // Four neighbours rank at most four classes.
+  // Four neighbours rank at most four classes, so no top-5 accuracy is printed.
   for (const auto& [k, found] : {std::pair("4", false), {"5", true}})
     BOOST_TEST((output_of({"eval", run, "--knn", "--pixels", "--k", k}).find("top-5") != std::string::npos) == found,
                k);

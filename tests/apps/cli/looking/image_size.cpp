@@ -29,7 +29,8 @@ struct TrainedAt8 : Workshop {
     output_of(arguments);
   }
 
-  /// Creates a run directory whose model has the image size `image`, with the same weights except `positions`.
+  /// Creates a run directory for the image size `image`, with the weights of the run and, unless it is empty,
+  /// `positions` as the position embedding.
   std::string at(Sides image, const Tensor<float>& positions) const {
     Experiment x = load_experiment(directory + "/config.toml");
     x.model.image = image;

@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(an_image_of_a_data_set_becomes_a_file) {
   open_dataset("mnist", workshop.data(), Split::test)->read(7, expected);
   BOOST_TEST(load_image(seven).pixels == expected.pixels, boost::test_tools::per_element());
   BOOST_TEST((read_file(seven) == read_file(again)));
-  // A value may be a quoted TOML string.
+  // A value of --set may be a quoted TOML string.
   BOOST_TEST(output_of({"image", "--index", "7", "-o", again, "--set", "data.path=\"" + workshop.data() + "\""}) ==
              again + ": mnist test 7, 8 x 8 pixels, label 7\n");
   check_contains(output_of({"image", "--path", workshop.data(), "--part", "train", "--index", "131", "-o", again}),
@@ -196,7 +196,7 @@ BOOST_FIXTURE_TEST_CASE(maps_of_several_images_stand_in_one_sheet, Trained) {
   output_of({"maps", run, "--index", "7", "--block", "1", "-o", one});
   const Index depth = load_experiment(run + "/config.toml").model.depth;
   const Image sheet = load_image(two);
-  const Index row = load_image(all).size.height - sheet.size.height;  // rows of the other blocks of both images
+  const Index row = load_image(all).size.height - sheet.size.height;  // height of the rows of the other blocks
   BOOST_TEST(row > 0);
   BOOST_TEST(row % (2 * (depth - 1)) == 0);
   BOOST_TEST(load_image(one).size.width != sheet.size.width);
@@ -321,8 +321,8 @@ BOOST_FIXTURE_TEST_CASE(parents_of_links_are_those_of_their_targets, OwnImages) 
 }
 
 // heed train, with or without --check, warns of a class without training images, of data.validation beside a directory
-// of validation images, of training images that each epoch leaves out, and of test images that are also training
-// images.
+// of validation images, of training images that each epoch leaves out, and of test images that are also training or
+// validation images.
 BOOST_FIXTURE_TEST_CASE(examples_without_use_are_named, OwnImages) {
   for (const char* const name : {"dim", "lit"}) {
     const std::string all = tree + "/" + name, train = tree + "/train/" + name;
@@ -398,7 +398,7 @@ BOOST_AUTO_TEST_CASE(settings_for_own_images_are_measured) {
                              : i % 6 == 1 ? c.first + 9
                                           : c.first,
                     width = i % 6 < 2 ? height + 1 : height;
-        // Only the first image of each class is in colour.
+        // In colour data sets, only the first image of each class is in colour.
         const Index channels = c.channels == 3 && i == 0 ? 3 : 1;
         const Image image = pattern({channels, height, width}, 31 * i + (*name == 'a' ? 0 : 90));
         write_image(tree + fmt::format("/train/{}/{:02}.png", name, i), image);
@@ -435,7 +435,7 @@ BOOST_AUTO_TEST_CASE(settings_for_own_images_are_measured) {
   }
 }
 
-// Twenty classes are listed with the number of images in each.
+// Only the first twenty classes are listed, with the number of images in each.
 BOOST_AUTO_TEST_CASE(many_classes_are_counted) {
   const TemporaryDirectory directory;
   const std::string tree = directory / "tree";
@@ -466,7 +466,7 @@ BOOST_AUTO_TEST_CASE(own_images_are_counted_by_the_settings) {
 }
 
 // At most a thousand images are measured, evenly spaced: in each class, the number of measured images deviates from its
-// share by less than one. Images of a single colour have a deviation of at least 0.01.
+// share by less than one. The deviation is at least 0.01, even of images with a single grey level.
 BOOST_AUTO_TEST_CASE(statistics_of_very_many_and_of_equal_images) {
   const TemporaryDirectory directory;
   const std::string many = directory / "many", equal = directory / "equal";

@@ -53,7 +53,7 @@ void write_run(const std::string& directory, const Experiment& x, float scale) {
 struct RunAndImages {
   TemporaryDirectory directory;
 
-  /// `scale`: factor of the initial weights. Large weights give heads and queries with different maps.
+  /// `scale`: factor of the initial weights. With a large factor, the maps of heads and queries differ.
   explicit RunAndImages(const std::string& pool = "cls", const std::string& mechanism = "softmax", float scale = 1) {
     write_run(directory / "run", small_experiment(pool, mechanism), scale);
     for (const int first : {0, 90}) {
@@ -125,8 +125,9 @@ BOOST_FIXTURE_TEST_CASE(a_sheet_is_written_into_the_run, RunAndImages) {
   BOOST_TEST(files == 3);  // two images and the run
 }
 
-// The sheet is draw_attention() of weights computed by definition: row `query` of each head's map without the tokens
-// before the 3 x 3 patches, or the mean over the patches' rows. Colour levels may differ by rounding.
+// The sheet is draw_attention() of weights computed by definition: row `query`, by default the class token's, of each
+// head's map without the tokens before the 3 x 3 patches; without a query and a class token, the mean over the patches'
+// rows. Colour levels may differ by rounding.
 BOOST_AUTO_TEST_CASE(a_sheet_shows_the_weights_that_are_asked_for) {
   struct Case {
     std::string options, title;
@@ -406,7 +407,7 @@ BOOST_FIXTURE_TEST_CASE(maps_of_all_blocks_multiplied, RunAndImages) {
   BOOST_TEST((content("2.png") != content("3.png")));
 }
 
-// Refused: models without the picture, maps that cannot be multiplied, and unknown names.
+// Refused: pictures that the model does not have, and --rollout without maps between tokens or with --show.
 BOOST_AUTO_TEST_CASE(pictures_that_there_are_not) {
   const auto refused = [](const std::string& mechanism, const std::string& arguments, const std::string& piece) {
     const RunAndImages run("cls", mechanism);

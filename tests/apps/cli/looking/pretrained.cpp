@@ -14,7 +14,7 @@ using namespace heed::test;
 
 namespace {
 
-/// A weights file of a model with registers, in another program's format, and an image.
+/// An image, and a file with the weights of a model with registers, without heed's metadata.
 struct Downloaded : Workshop {
   std::string weights = *this / "w.safetensors", image = *this / "image.png";
   ModelConfig model;
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(maps_of_two_models_stand_side_by_side) {
                 {"larger.safetensors: the maps have 4 x 4 patches; expected 3 x 3"});
 }
 
-// --model auto interpolates positions in training as it does in evaluation.
+// --model auto interpolates positions in training, too.
 BOOST_AUTO_TEST_CASE(training_at_another_size_keeps_the_positions) {
   const Downloaded given;
   const std::string run = given / "run";

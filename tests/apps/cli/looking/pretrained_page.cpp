@@ -14,7 +14,8 @@ using namespace heed::test;
 
 namespace {
 
-/// A directory with the tree's build, experiments, models and datasets, and stand-ins for downloaded files.
+/// A directory with links to the repository's experiments, models and tests and to the build, and with stand-ins for
+/// downloaded files.
 struct Downloads : TemporaryDirectory {
   ModelConfig model = published_vit();
 
@@ -54,7 +55,7 @@ struct Downloads : TemporaryDirectory {
     TheirFile(backbone, true).write(*this / "model.safetensors");
     dinov2.registers = 2, dinov2.embed_prefix = false;
     const Parameters<float> with_registers = drawn(dinov2);
-    const Tensor<float> positions(Shape{1, 10, 64});  // one is the class token's, as in DINOv2
+    const Tensor<float> positions(Shape{1, 10, 64});  // one row is the class token's, as in DINOv2
     SafetensorsWriter own;
     for (const ParameterSpec& spec : with_registers.list())
       if (const ParameterId id = with_registers.list().find(spec.name); !spec.name.starts_with("head."))

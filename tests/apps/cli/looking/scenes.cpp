@@ -36,7 +36,7 @@ Image column(const Image& sheet, Index which) {
   return part;
 }
 
-/// Returns the sheet of two scenes whose patches are all predicted correctly.
+/// Returns the sheet of scenes 0 and 5, with all patches predicted correctly.
 Image right_sheet(const Scenes& scenes) {
   std::vector<PatchPicture> expected(2);
   for (std::size_t i = 0; i < 2; ++i) {

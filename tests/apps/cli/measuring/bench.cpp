@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_CASE(the_divisible_share_is_measured_on_one_thread_only) {
                (*count == '1'));
 }
 
-// OMP_NUM_THREADS limits the number of threads, whatever the number of cores.
+// OMP_NUM_THREADS determines the largest number of threads, whatever the number of cores.
 BOOST_AUTO_TEST_CASE(growth_up_to_a_number_of_threads) {
   const Workshop workshop(10, 10);
   const EnvironmentVariable limit("OMP_NUM_THREADS", "3");
@@ -276,7 +276,7 @@ BOOST_AUTO_TEST_CASE(model_with_profile) {
   check_refusal({"bench", file, "--profile", "--mode", "infer"}, {"--profile requires --mode train"});
 }
 
-// An impossible rate is outside of any spread; values in different units are not compared.
+// An impossible rate is outside of any spread.
 BOOST_AUTO_TEST_CASE(model_compared) {
   const Workshop workshop;
   const std::string file = write_experiment(workshop, workshop.experiment()), old = workshop / "old.json";
@@ -437,7 +437,7 @@ BOOST_AUTO_TEST_CASE(limits_and_kernels) {
   BOOST_TEST(change(json["kernels"][1]["name"]) == "slower");
   BOOST_TEST(change(json["kernels"][2]["name"]) == "faster");
   BOOST_TEST(change("l1") != "not compared");
-  // A kernel counts as faster or slower if its old and new ranges do not overlap.
+  // A kernel or a limit counts as faster or slower if its old and new ranges do not overlap.
   for (const nlohmann::json& entry : result.at("compare")) {
     const auto named = [&](const nlohmann::json& of) {
       for (const char* section : {"limits", "kernels"})
@@ -501,7 +501,7 @@ BOOST_AUTO_TEST_CASE(kernels_that_have_lost_their_share) {
   Strings compared = quick_with(chosen);
   compared.insert(compared.end(), {"--only", "kernels", "--compare", path});
   check_contains(heed_with(compared).err, {"was measured on another processor, another one"});
-  // Shares refer to the fastest tenth of calls, in percent.
+  // Shares are those of the fastest tenth of calls, in percent.
   const nlohmann::json result = json_of(compared), &kernel = result.at("kernels").at(0),
                        &change = result.at("compare").at(0);
   const double share = number(kernel, "fraction") * number(kernel, "high") / number(kernel, "rate");

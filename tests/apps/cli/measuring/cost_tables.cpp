@@ -25,7 +25,7 @@ struct Sizes {
   double attention() const { return L * 2 * H * N * N * d; }
   double projection() const { return L * N * D * D; }
   double hidden() const { return L * N * D * F; }
-  /// Multiplications of a forward pass.
+  /// Returns the multiplications of a forward pass.
   double forward() const { return embedding() + qkv() + attention() + projection() + 2 * hidden() + D * classes; }
   /// Returns the fraction of the token rows that a run processes in the layers after attention: in the last block,
   /// these layers process only the class token.
@@ -191,7 +191,7 @@ BOOST_AUTO_TEST_CASE(blocks_kinds_and_passes) {
 }
 
 // Rows of several blocks are sums over the blocks of one stage: "blocks.0-3.attn", or "blocks.*.attn" in tables of
-// times. The dominating layers are sums over all stages.
+// times. The largest shares are those of sums over all stages.
 BOOST_AUTO_TEST_CASE(rows_of_blocks_are_sums_within_their_stage) {
   static const std::regex joined(R"((.*\.)(\d+)-(\d+)(.*))"), in_block(R"(.*?block[^.]*\.\d+\.?(.*))");
   for (const std::string name : {"cvt-micro", "xcit-micro", "soft-micro"}) {
@@ -557,8 +557,9 @@ BOOST_AUTO_TEST_CASE(the_faster_one_may_come_first) {
   BOOST_TEST(three.at(k + " " + q) == "from 36 tokens, from 36 tokens");
 }
 
-// Sizes that one of the mechanisms does not support are left out: cells of 7 x 7 divide grids of 7 x 7, 21 x 21 and so
-// on, and a chunk of 197 tokens fits only the model's own grid, which is not among the sizes.
+// Sizes that one of the mechanisms does not support are left out: cells of 7 x 7 divide only grids such as 7 x 7 and 21
+// x 21 (14 x 14 is not among the sizes), and a chunk of 197 tokens fits only the model's own grid, which is not among
+// the sizes, either.
 BOOST_AUTO_TEST_CASE(mechanisms_that_support_some_sizes) {
   check_contains(
       cost(timed({micro, "--set", "model.pool=mean", "--attention", "softmax,window:dims=2:window=7"})),

@@ -7,7 +7,8 @@
 
 namespace heed::test {
 
-/// Returns a machine on which 10^9 multiply-adds take a thread 1 ms, and everything else takes no time.
+/// Returns the measurements of a machine on which 10^9 multiply-adds take a thread 1 ms, and everything else takes no
+/// time.
 inline std::string made_up_machine() {
   nlohmann::json json{{"cpu", "made up"}, {"threads", 1}};
   for (const char* name : {"multiply-add", "gemm", "l1", "clamp", "exp", "L1 cache", "L2 cache", "L3 cache", "memory"})

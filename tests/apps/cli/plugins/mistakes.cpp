@@ -10,7 +10,7 @@ using namespace heed::test;
 
 namespace {
 
-/// A mechanism's header in parts, one of which a test replaces by a mistake.
+/// A mechanism's header in parts, some of which a test replaces by a mistake.
 struct Header {
   std::string base{}, option = "double eps = 1", visit = R"(visit("eps", eps, "meaning"))";
   std::string forward = "run_forward(const AttentionInput<T>&, Heads<T>, NoMemory, NoMemory) const";

@@ -53,8 +53,8 @@ class Hydra {
   }
   std::string file(const std::string& name) const { return directory_ / name; }
 
-  /// Returns a copy of the plugin whose record has `text` at offset `member`, in place of another text of the same
-  /// length.
+  /// Writes a copy of the plugin whose record has `text` at offset `member`, in place of another text of the same
+  /// length; returns its path.
   std::string with(std::size_t member, const std::string& text) const {
     std::string object = read_file(plugin);
     const std::size_t record = object.find(std::string(plugin_mark, sizeof plugin_mark));
@@ -73,7 +73,7 @@ class Hydra {
   }
 };
 
-/// Returns a compiler that fails with this message.
+/// Writes a script that acts as a compiler and fails with this message; returns its path.
 std::string failing_compiler(const TemporaryDirectory& directory, const std::string& says) {
   write_file(directory / "says", says);
   write_file(directory / "compiler", fmt::format("#!/bin/sh\ncat '{}' >&2\nexit 1\n", (directory / "says").string()));
@@ -165,7 +165,7 @@ BOOST_AUTO_TEST_CASE(gradcheck_explains_its_errors) {
     BOOST_TEST(diagnosis.at("steps").items().at(0).at("undoing").text() == "2");
   }
   BOOST_TEST(wrong > 3);
-  // Item 0 is the error with packed operands, which are checked in one shape only: too few for a closed form.
+  // Item 0 is the error with packed operands, whose cost is checked in a single shape, too few for a closed form.
   BOOST_TEST(json.at("cost_errors").items().at(1).at("difference").text() == "B M d + B N d");
 }
 
@@ -206,7 +206,7 @@ BOOST_AUTO_TEST_CASE(runs_say_where_their_mechanism_came_from) {
   BOOST_TEST(eval.status == 0);
   check_contains(eval.err, {"heed: warning: " + run, "mechanism 'hydra' of the run has changed"});
   output_of_unfinished({"eval", run, "--plugin", hydra.plugin});
-  // The run was started by a heed with this mechanism built in.
+  // Without plugins.json, the run counts as started by a heed with this mechanism built in.
   std::filesystem::remove(run + "/plugins.json");
   const EnvironmentVariable plugins("HEED_PLUGINS", hydra.plugin);
   check_changed(run, {{"eval", run}}, "it was built in and is now from the plugin " + hydra.plugin);

@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(another_table_is_not_replaced) {
   BOOST_TEST((read_file(given.out) == weights));
 }
 
-// If these files were converted, their model files would not fit their tensors.
+// If these files were converted, the weights would not be finite, or would not fit their model file.
 BOOST_AUTO_TEST_CASE(tensors_that_are_no_model_are_refused) {
   const Published given;
   const Parameters<float> ours = drawn(published_vit());

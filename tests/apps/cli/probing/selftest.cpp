@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(a_difference_is_named) {
   BOOST_TEST(std::count(other.out.begin(), other.out.end(), '\n') == 1);
   check_contains(other.err, {"\n  step 1: result of "});
   BOOST_TEST(std::count(other.err.begin(), other.err.end(), '\n') == 3);
-  // The file lacks this part.
+  // The file lacks the part listops.
   check_contains(heed_with({"selftest", "listops", "--against", file}).out,
                  {"first difference: listops, the list of tensors; there are no expected hashes of this part ("});
 }

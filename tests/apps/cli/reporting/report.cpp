@@ -365,7 +365,7 @@ BOOST_AUTO_TEST_CASE(many_steps_are_means) {
   }
 }
 
-// Each arm is represented by its first finished run, and the title names four arms.
+// Each arm is represented by its first finished run, and the title names the first four of five arms.
 BOOST_AUTO_TEST_CASE(arms_have_a_run_for_their_images_and_a_name) {
   std::vector<std::string> directories;
   for (int i = 1; i <= 5; ++i) {
@@ -475,7 +475,7 @@ BOOST_AUTO_TEST_CASE(grids_may_be_wide) {
   }
 }
 
-// The bytes of a map are the weights that heed maps draws; a single patch allows no selection.
+// XCA has a map of 8 x 8 channels for each head; synthesizer has, for each head, the rows of 5 queries over 4 patches.
 BOOST_AUTO_TEST_CASE(models_of_other_maps) {
   x.train.epochs = 1;
   for (const char* mechanism : {"xca", "synthesizer", "aft"}) {
@@ -547,7 +547,7 @@ BOOST_AUTO_TEST_CASE(a_run_of_a_text_has_no_images) {
   BOOST_TEST(report.at("curves").items().size() > 1u);
 }
 
-// Without images the page still has curves; a run that has just started has its configuration.
+// Without images the page still has curves; the page of a run stopped in its first epoch has none.
 BOOST_AUTO_TEST_CASE(what_is_not_at_hand_is_said) {
   run(x, *this / "a");
   fs::rename(data(), *this / "elsewhere");

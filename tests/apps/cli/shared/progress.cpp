@@ -75,8 +75,8 @@ std::vector<std::string> bars(const std::string& text) {
   return lines;
 }
 
-/// Returns the next two lines with a bar that have `least` to `most` columns, skipping lines before a change of width;
-/// fewer if a hundred other lines follow.
+/// Reads the output until two lines with a bar have `least` to `most` columns, or until there are more than a hundred
+/// lines with a bar; returns those with `least` to `most` columns. Lines printed at a previous width are skipped.
 std::vector<std::string> bars_of(const OnTerminal& terminal, int least, int most) {
   const auto fitting = [&](std::vector<std::string> lines) {
     std::erase_if(lines, [&](const std::string& line) { return columns_of(line) < least || columns_of(line) > most; });

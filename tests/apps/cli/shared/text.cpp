@@ -81,8 +81,8 @@ BOOST_AUTO_TEST_CASE(durations_have_minutes_and_hours) {
     BOOST_TEST(cli::duration(seconds) == text);
 }
 
-// A table has the same rows in all output formats. This one has columns for one format only, missing values, and texts
-// with separators.
+// A table has the same rows in all output formats. This one has columns for text only and for data only, missing
+// values, and texts with separators.
 BOOST_AUTO_TEST_CASE(a_table_has_the_same_rows_in_every_form) {
   cli::Table table;
   BOOST_TEST(table.empty());
@@ -146,8 +146,8 @@ BOOST_AUTO_TEST_CASE(the_progress_line_has_what_fits) {
   BOOST_TEST(line(200) == epoch + bar(15, 5) + batch + loss + accuracy + left + "  0.43 sequences/s");
 }
 
-// Epochs have 80 steps; the first two had 400, before the data changed. The step is in the third of 8 epochs, then in
-// the last.
+// Epochs have 80 steps; the first two had 400 each, before the data changed. The step is in the third of 8 epochs, then
+// at the end of the last.
 BOOST_AUTO_TEST_CASE(the_steps_left_do_not_depend_on_those_of_earlier_epochs) {
   StepReport step;
   step.epoch = 3, step.batch = 60, step.step = 860;

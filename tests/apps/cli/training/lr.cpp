@@ -25,7 +25,7 @@ BOOST_AUTO_TEST_CASE(the_rate_grows_and_the_loss_is_smoothed) {
     mean = 0.95 * mean + 0.05 * test.points[i].loss;
     BOOST_TEST(std::abs(test.points[i].smoothed - mean / (1 - std::pow(0.95, static_cast<double>(i + 1)))) < 1e-12);
   }
-  // The first step equals that of a training run.
+  // The first step's loss equals that of a training run.
   Experiment x = workshop.experiment();
   x.train.max_steps = 1;
   x.train.log_steps = true;

@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(classes_are_counted_in_every_part) {
                 {"no examples of documents are set aside for validation"});
 }
 
-// An untrained model gives each of 256 bytes about the same probability: 60 tokens drawn independently have about 53
+// An untrained model gives each of 256 bytes about the same probability: 60 tokens drawn independently have about 54
 // different values.
 BOOST_FIXTURE_TEST_CASE(each_token_is_drawn_by_itself, SmallText) {
   output_of({"train", path("x.toml"), "--run", path("run"), "--set", "optim.lr=0", "--set", "train.epochs=1"});
@@ -314,7 +314,7 @@ BOOST_AUTO_TEST_CASE(completed_images_keep_their_rows_in_all_colours) {
   BOOST_TEST(read_bytes(other) == read_bytes(sheet));
 }
 
-// A Greek letter has two bytes in UTF-8.
+// A Greek letter has two bytes in UTF-8, with some diacritics three.
 BOOST_FIXTURE_TEST_CASE(bits_of_other_letters_are_per_byte, SmallText) {
   std::string text;
   for (int i = 0; i < 60; ++i) text += "Ἐν ἀρχῇ ἦν ὁ λόγος. ";

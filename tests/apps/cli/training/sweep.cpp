@@ -41,7 +41,7 @@ struct Sweeping : Workshop {
 
   std::string cell(const std::string& arm, Index seed) const { return fmt::format("{}/{}/seed-{}", out, arm, seed); }
 
-  /// Trains the cells one by one without heed sweep and compares.
+  /// Trains the cells one by one without heed sweep, and compares the runs.
   void check_cells(Index epochs) const {
     for (const std::string arm : {"softmax", "sima"})
       for (const Index seed : {1, 2}) {
@@ -297,7 +297,7 @@ BOOST_AUTO_TEST_CASE(cells_of_other_data_are_refused_or_repeated) {
                               "repeat such runs, add --redo"});
   BOOST_TEST(!std::filesystem::exists(cell("softmax", 2)));
   check_contains(output_of(arguments({"--dry-run"})), {"changed", "4 cells, 4 to train"});
-  // There is nothing to train, and the cells agree.
+  // With one seed there is nothing to train, and the cells have the same data, so the sweep is accepted.
   BOOST_TEST(output_of(arguments({"--table", "--seeds", "1"})) == table);
   check_contains(sweep({"--seeds", "1"}).err, {"2 cells, 2 done"});
   check_contains(sweep({"--redo"}).err, {"4 cells, 0 done", "[4/4] "});
@@ -392,7 +392,7 @@ BOOST_AUTO_TEST_CASE(what_diverges_or_fails_does_not_stop_the_others) {
   check_contains(again.out, {"wild, seed 1: diverged: training diverged at step", "0 of 2"});
   check_contains(output_of({"compare", out}), {"wild, seed 1: diverged: training diverged at step"});
 
-  // Only diverged runs are repeated.
+  // --redo repeats only the diverged runs.
   check_contains(output_of(arguments({"--dry-run"})), {"4 cells, 0 to train"});
   check_contains(output_of(arguments({"--dry-run", "--redo"})), {"4 cells, 2 to train"});
   const std::string tame = read_file(cell("tame", 1) + "/metrics.csv"), gone = cell("wild", 1) + "/trace";

@@ -1,5 +1,5 @@
-// Personal mechanisms: two hundred identities have two hundred different, well-conditioned mechanisms. The generated
-// headers are tested in tests/apps/cli/course/labs.cpp.
+// Personal mechanisms of two hundred identities: all are well-conditioned, and each equals at most two others. The
+// generated headers are tested in tests/apps/cli/course/labs.cpp.
 #include "src/apps/grading/definition/definition.h"
 
 #include "heed/checks/attention_case.h"
@@ -173,7 +173,8 @@ BOOST_AUTO_TEST_CASE(equations_of_other_definitions) {
              "  8. out_ic = P_ic u, u = erf(0.9 q_ic)\n");
 }
 
-// A solution fits another identity if its output equals the output of that identity's definition.
+// A solution fits another identity if its output equals the output of that identity's definition. This is so for at
+// most two of the 199 others.
 BOOST_AUTO_TEST_CASE(ones_solution_is_nobody_elses) {
   for (const PersonalTask task : {PersonalTask::write, PersonalTask::repair}) {
     std::vector<Tensor<double>> outputs;
@@ -189,7 +190,7 @@ BOOST_AUTO_TEST_CASE(ones_solution_is_nobody_elses) {
   }
 }
 
-// Dual numbers give the derivative, and capitals do not change an identity.
+// Gradients equal finite differences; capitals and surrounding white space do not change an identity.
 BOOST_AUTO_TEST_CASE(gradients_are_derivatives) {
   for (int i = 0; i < 20; ++i)
     for (const PersonalTask task : {PersonalTask::write, PersonalTask::repair}) {

@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(hidden_answers) {
   BOOST_TEST(says(hidden(1.0), 5e-324) == "wrong");
   BOOST_TEST(says(hidden(1.0), 1e-310) == "wrong");
   BOOST_TEST(says(hidden(1.0, 1), 1.7e308) == "wrong");
-  // Hashes that a lab may have stored.
+  // Labs may have stored these hashes, so they must not change.
   BOOST_TEST(answer_hash("lab", "p", 9.996, 3) == "aa7f68573b058d23");
   BOOST_TEST(answer_hash("lab", "p", -0.0125, 2) == "da99d3e95f325dd2");
   BOOST_TEST(answer_hash("lab", "p", 123456.0, 5) == "a1ce35f3159f8188");

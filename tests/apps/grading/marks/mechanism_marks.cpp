@@ -41,7 +41,7 @@ struct Fabricated {
   std::string problem;
   double slack = 2;
   std::string source;                    ///< the submission's text
-  std::size_t shapes = 1, answered = 2;  ///< number of shapes requested and answered
+  std::size_t shapes = 1, answered = 2;  ///< numbers of shapes requested and answered
 
   Fabricated() {
     const CaseResults results = case_results(c, hidden.seed);
@@ -310,7 +310,7 @@ BOOST_AUTO_TEST_CASE(without_a_reference_differences_are_the_measure) {
   BOOST_TEST(says("gradient v") == "right");
 }
 
-// The five kinds of shapes of every seed: N > d and N < d in a grid, a class token, N > M and N < M.
+// The five kinds of shapes of every seed: N > d, N < d and a class token in grids, then N < M and N > M.
 BOOST_AUTO_TEST_CASE(hidden_shapes_cover_all_kinds) {
   std::set<std::uint64_t> seeds;
   for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6}) {

@@ -22,7 +22,7 @@ using namespace heed::test;
 
 namespace {
 
-/// A confined Python process that prints with say(text).
+/// A confined Python process that sends a text with say(text).
 struct Prisoner {
   PrivateDirectory place;
   Confined process;
@@ -340,7 +340,7 @@ BOOST_AUTO_TEST_CASE(messages_have_limits) {
   BOOST_TEST(error_of([&] { large.tensor(); }) == "message: a tensor has more than 1000000 elements");
 }
 
-// A pipe carries several messages; one that ends early or is too long is refused.
+// A pipe carries several messages; a message that is too long is refused, and so is a pipe that has ended.
 BOOST_AUTO_TEST_CASE(messages_are_written_and_read) {
   int ends[2];
   BOOST_TEST_REQUIRE(::pipe(ends) == 0);
