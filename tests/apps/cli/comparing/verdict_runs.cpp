@@ -21,7 +21,7 @@ struct JudgingRuns : Workshop {
   void make(const std::string& arm, Index seed, const char* accuracy, bool diverged = false) const {
     Experiment x = experiment();
     x.train.seed = seed;
-    x.optim.lr = arm == "a" ? 1e-3 : arm == "c" ? 5e-3 : 3e-3;
+    x.optim.lr = arm == "a" ? 1e-3 : 3e-3;
     const RunPaths paths(fmt::format("{}/{}/seed-{}", cells, arm, seed));
     std::filesystem::create_directories(paths.directory);
     write_file(paths.config(), config_toml(x));
@@ -166,7 +166,7 @@ BOOST_AUTO_TEST_CASE(diverged_runs_on_scenes_count_as_no_overlap) {
       const bool diverged = arm == "b" && seed == 3;
       make(arm, seed, diverged ? "" : "0.5", diverged);
       Experiment x = experiment();
-      x.train.seed = seed, x.optim.lr = arm == "a" ? 1e-3 : arm == "c" ? 5e-3 : 3e-3;
+      x.train.seed = seed, x.optim.lr = arm == "a" ? 1e-3 : 3e-3;
       x.model.output = "tokens", x.model.image = 56, x.model.patch = 14, x.model.classes = 11, x.data.name = "scenes";
       write_file(RunPaths(fmt::format("{}/{}/seed-{}", cells, arm, seed)).config(), config_toml(x));
     }

@@ -731,7 +731,7 @@ BOOST_FIXTURE_TEST_CASE(quoted_cells_of_rosters, Class) {
   }
 }
 
-// The judge prints its arguments: they depend on the seed, and are the same in heed lab check.
+// The judge prints its arguments: they depend on the seed and the point, and are the same in heed lab check.
 BOOST_FIXTURE_TEST_CASE(hidden_inputs_are_those_of_the_seed, Course) {
   write("labs/told/lab.toml",
         "title = \"Told\"\nkind = \"python\"\nminutes = 1\n[[points]]\nname = \"f\"\nmarks = 1\n[[points]]\n"
@@ -751,6 +751,11 @@ BOOST_FIXTURE_TEST_CASE(hidden_inputs_are_those_of_the_seed, Course) {
   const std::string five = told({"--seed", "5"}), six = told({"--seed", "6"});
   check_contains(five, {"told: Told\n0 of 2 marks\n\nwrong  f: 0 of 1\n       for ", "wrong  g: 0 of 1\n       for "});
   BOOST_TEST(five != six);
+  const auto argument = [&](const std::string& point) {
+    const std::size_t begin = five.find("for ", five.find("wrong  " + point + ":"));
+    return five.substr(begin, five.find('\n', begin) - begin);
+  };
+  BOOST_TEST(argument("f") != argument("g"));
   BOOST_TEST(told({}) == six);  // the seed of the previous run
   BOOST_TEST(checked("5") == five);
   const Finished json = heed_with(
