@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(files_that_are_named_are_there) {
   BOOST_TEST(files > 20);
 }
 
-// tests/examples.sh compiles and runs examples/; these pages quote them.
+// tests/examples.sh compiles and runs the examples; these pages quote them.
 BOOST_AUTO_TEST_CASE(quoted_code_is_in_the_examples) {
   std::string examples;
   for (const fs::directory_entry& entry : fs::directory_iterator("examples")) examples += read_file(entry.path());
@@ -167,7 +167,8 @@ BOOST_AUTO_TEST_CASE(every_command_has_its_row) {
   BOOST_TEST(listed == known, boost::test_tools::per_element());
 }
 
-// docs/diagrams/draw.py draws the committed diagrams: one for each mechanism, shown on its page.
+// The committed diagrams are those that docs/diagrams/draw.py draws. docs/mechanisms.md shows one for each mechanism;
+// layers.svg has all layers.
 BOOST_AUTO_TEST_CASE(diagrams_are_what_the_script_draws) {
   const test::CommandResult check = test::run_command("python3 docs/diagrams/draw.py --check");
   BOOST_TEST(check.status == 0, check.errors);

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs heed into a separate directory, then follows docs/library.md there.
+# Installs heed into a separate directory, follows docs/library.md there, and checks the installed program and its
+# files.
 set -eu
 
 cd "$(dirname "$0")/.."

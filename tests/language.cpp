@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 namespace {
 
 /// A forbidden phrasing, and the words to use instead. Only lines that contain `hint` are searched, since regular
-/// expressions are slow.
+/// expressions are slow; with an empty hint, only comments.
 struct Phrasing {
   const char *hint, *pattern, *instead;
 };

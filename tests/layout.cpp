@@ -167,7 +167,8 @@ class Layout {
   }
 
   /// Checks an include of a header outside include/heed: a header in the same folder must be included by its file name,
-  /// one in another folder by its path from the root.
+  /// one in another folder by its path from the root. Only its own layer may include it or, if it is in a layer below
+  /// apps/, higher layers too.
   void check_private(const std::string& path, const std::string& where, const std::string& header) {
     const bool in_tests = path.starts_with("tests/"), by_path = header.starts_with("src/");
     if (in_tests && !by_path) return;
@@ -253,7 +254,7 @@ class Layout {
   std::set<std::string> public_;
 };
 
-/// A valid tree of two layers.
+/// A valid source tree with two layers, in a temporary directory.
 struct Tree {
   TemporaryDirectory directory;
 

@@ -28,7 +28,7 @@ die() {
   exit 1
 }
 
-# train PROCESSES RUN ARGUMENTS...
+# train PROCESSES RUN ARGUMENTS...: runs heed train in PROCESSES processes.
 train() {
   processes=$1 run=$place/$2
   shift 2

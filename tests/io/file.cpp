@@ -1,4 +1,4 @@
-// Atomic replacement of files.
+// Reading and atomic replacement of files; paths, checksums, and locks of directories.
 #include "heed/io/file.h"
 
 #include "heed/io/checksum.h"
@@ -241,7 +241,7 @@ BOOST_AUTO_TEST_CASE(several_files_are_replaced_together) {
   BOOST_TEST(read_file(directory / "b") == "other");
 }
 
-// Only regular files NAME.*.part of this name are removed.
+// Only regular files named NAME.*.part are removed, where NAME is the name of the given file.
 BOOST_AUTO_TEST_CASE(leftovers_of_a_file_are_removed) {
   const TemporaryDirectory directory;
   for (const char* name : {"a", "a.12.part", "a.12-3.part", "a.part", "ab.12.part", "b.12.part", "a.12.parts"})
@@ -284,7 +284,8 @@ BOOST_AUTO_TEST_CASE(checksums_of_texts_and_files) {
   }
 }
 
-// Without patience, taking a lock that another process holds fails at once; with patience, it waits for the release.
+// Without patience, taking a lock that another process holds fails at once; with patience, it waits that long for the
+// release.
 BOOST_AUTO_TEST_CASE(a_lock_is_waited_for_with_patience) {
   using namespace std::chrono_literals;
   const TemporaryDirectory directory;

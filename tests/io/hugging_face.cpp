@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(registers_stand_behind_a_class_token_with_a_position) {
   }
 }
 
-// If any tensor has doubles, at any position in the file, all tensors are written as doubles.
+// If one tensor has doubles, it keeps all digits, and the values of the other tensors do not change.
 BOOST_AUTO_TEST_CASE(doubles_stay_doubles) {
   const TemporaryDirectory directory;
   const std::string in = directory / "in.safetensors", out = directory / "out.safetensors";

@@ -28,7 +28,7 @@ class TheirFile {
     std::fill(tensor.begin(), tensor.end(), value);
   }
 
-  /// Replaces `what` by `by` in all names.
+  /// Replaces the first `what` in each name by `by`.
   void rename(const std::string& what, const std::string& by) {
     std::map<std::string, Tensor<float>> renamed;
     for (const auto& [name, tensor] : tensors_) renamed[replaced(name, what, by)] = tensor;
@@ -91,7 +91,7 @@ class TheirFile {
   std::map<std::string, Tensor<float>> tensors_;
 };
 
-/// Adds noise to all parameters that a file has, including norms and biases, so that no two tensors are equal.
+/// Adds noise to all parameters except prepared ones, including norms and biases, so that no two tensors are equal.
 inline void add_noise(Parameters<float>& parameters) {
   for (ParameterId id = 0; id < parameters.list().size(); ++id) {
     const ParameterSpec& spec = parameters.list()[id];
@@ -102,7 +102,7 @@ inline void add_noise(Parameters<float>& parameters) {
   }
 }
 
-/// Returns random parameters.
+/// Returns random parameters of a Vision Transformer.
 inline Parameters<float> drawn(const ModelConfig& model) {
   Parameters<float> parameters(VisionTransformer(model, {}).parameters());
   parameters.initialise(4);

@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(soft_into_softmax_has_no_k) {
   BOOST_TEST(tensor.reason == "without k (not in the file)");
 }
 
-// Loads v only, without positions and class token, as in the paper.
+// Loads only v from qkv, and neither positions nor the class token, as in AFT-conv's paper.
 BOOST_AUTO_TEST_CASE(parts_and_patterns_choose) {
   Experiment to = with_mechanism("softmax");
   to.model.pool = "mean";
@@ -201,7 +201,7 @@ BOOST_AUTO_TEST_CASE(a_run_begins_with_weights_of_another_mechanism) {
   BOOST_TEST(json.at("unused").items().size() == 2u);
   BOOST_TEST(error_of([&] { run(x, workshop / "other", false, workshop / "data"); }).ends_with("or a file of weights"));
 
-  // A resumed run keeps its weights, whatever the keys.
+  // A resumed run ignores train.init and train.init_skip.
   x.train.init = "strict";
   x.train.init_skip = {};
   BOOST_TEST((run(x, workshop / "aft", true) == Outcome::finished));

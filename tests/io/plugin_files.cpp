@@ -1,4 +1,4 @@
-// Headers of plugins: the classes that they name.
+// Files of plugins: the classes that headers name, and truncated shared objects.
 #include "heed/io/plugin_files.h"
 
 #include "heed/io/file.h"

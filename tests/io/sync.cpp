@@ -1,5 +1,5 @@
-// A file's content is on the disk before the file has its name: tests the order of system calls. The functions of the C
-// library are replaced by functions that log their calls.
+// A file's content is on the disk before the file has its name: tests the order of system calls. fsync() and rename()
+// of the C library are replaced by functions that log their calls.
 #include "heed/io/file.h"
 
 #include "support/training.h"
@@ -27,7 +27,7 @@ std::vector<std::string> calls_of(const std::string& directory, const F& f) {
   f();
   watching = false;
   const std::string start = std::filesystem::canonical(directory).string(), process = fmt::format(".{}.", ::getpid());
-  // A file without a name has the path "#12 (deleted)".
+  // A file without a name has a path such as "/#12 (deleted)".
   const std::string nameless = " (deleted)";
   for (std::string& call : calls) {
     if (call.ends_with(nameless)) call.replace(call.rfind('#'), std::string::npos, "a.part");

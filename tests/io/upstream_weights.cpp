@@ -17,7 +17,7 @@ using namespace heed::test;
 
 namespace {
 
-/// A file of tensors with distinguishable values.
+/// A file of copied tensors under the authors' names.
 class Upstream {
  public:
   /// Adds rows [first, last) of a model's tensor under another name; without `last`, all rows from `first` on.
@@ -42,7 +42,8 @@ std::string with(std::string name, const std::string& ours, const std::string& t
   return at == std::string::npos ? name : name.replace(at, ours.size(), theirs);
 }
 
-/// Compares a model's random tensors, no two of which are equal, with those of a converted file.
+/// Checks that converting a file of a model's random tensors, no two of which are equal, restores them. `add_tensor`
+/// writes each tensor under the authors' names.
 void check_converted(const std::string& model_file, const std::vector<std::string>& sets, const auto& add_tensor) {
   const TemporaryDirectory directory;
   const std::string theirs = directory / "theirs.safetensors", ours = directory / "ours.safetensors";
@@ -138,7 +139,7 @@ Listing authors_cvt() {
   return l;
 }
 
-/// Checks that the file and the model have the same tensors.
+/// Checks that a file of these tensors is loaded without conversion, each under its own name.
 void check_read_as_it_is(const std::string& model_file, const Listing& listing) {
   const TemporaryDirectory directory;
   const std::string path = directory / "theirs.safetensors";
@@ -199,7 +200,7 @@ BOOST_AUTO_TEST_CASE(soft) {
   check_converted("models/soft-micro.toml", {}, add);
 }
 
-// If any tensor has doubles, at any position in the file, all tensors are written as doubles.
+// If one tensor has doubles, it keeps all digits, and the values of the other tensors do not change.
 BOOST_AUTO_TEST_CASE(doubles_stay_doubles) {
   const TemporaryDirectory directory;
   const std::string in = directory / "in.safetensors", out = directory / "out.safetensors";

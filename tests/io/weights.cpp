@@ -86,7 +86,8 @@ Entry& entry_named(std::vector<Entry>& entries, const std::string& name) {
   return *std::find_if(entries.begin(), entries.end(), [&](const Entry& e) { return e.name == name; });
 }
 
-/// Returns the error of loading the small model's file after `change`; checks that the model is then unchanged.
+/// Returns the error of loading the small model's file after `change`, or "no error"; checks that an error leaves the
+/// model unchanged.
 std::string refusal(void (*change)(std::vector<Entry>&)) {
   const TemporaryDirectory directory;
   const std::string path = directory / "w.safetensors";

@@ -160,9 +160,9 @@ BOOST_AUTO_TEST_CASE(neither_threads_nor_recomputation_show) {
   }
 }
 
-// Batch statistics are computed over the step, or over a group, wherever lanes begin; lanes of several images differ in
-// length. The remaining differences are rounding: sums over images are added in a different order, through two dozen
-// layers.
+// Batch statistics are computed over the step, or over a group, wherever lanes begin; lanes of several images may
+// differ in length. The remaining differences are rounding: sums over images are added in a different order, through
+// two dozen layers.
 BOOST_AUTO_TEST_CASE(lanes_in_lockstep_do_what_a_single_pass_does) {
   for (const std::string family : {"xcit", "cvt", "soft"})
     for (const auto& [batch, group] : {std::pair{11, 0}, {10, 5}, {9, 3}, {6, 2}}) {

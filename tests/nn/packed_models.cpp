@@ -32,7 +32,8 @@ std::vector<float> pass_with(const PackedWeights<float>* packed, const Model& mo
   return all;
 }
 
-/// Checks that packed weights change nothing: a weight packed for another product would change all results.
+/// Checks that packed weights change results at most by rounding (a weight packed for another product would change all
+/// results), and which tensors are packed.
 void check_packed(const Model& model, const ModelInput<float>& examples, const std::string& label) {
   Parameters<float> parameters(model.parameters());
   for (ParameterId id = 0; id < parameters.list().size(); ++id) {
@@ -62,7 +63,7 @@ void check_packed(const Model& model, const ModelInput<float>& examples, const s
 
 BOOST_AUTO_TEST_SUITE(nn_packed_models)
 
-// Convolutions of the pyramid are strided and centred, those of XCiT strided or depth-wise.
+// Convolutions of the pyramid are strided or centred, those of XCiT strided or depth-wise.
 BOOST_AUTO_TEST_CASE(packed_weights_are_those_of_each_product) {
   for (const char* family : {"xcit", "cvt", "soft"}) {
     Experiment x = small_experiment(family);

@@ -152,7 +152,7 @@ BOOST_AUTO_TEST_CASE(soft_pyramid_by_definition) {
   check_family("soft", keys);
 }
 
-// Keys that tests/nn/vit_keys.cpp does not cover: those of layers around attention, and of adder layers.
+// Keys that tests/nn/vit_keys.cpp does not cover, such as those of layers around attention and of adder layers.
 BOOST_AUTO_TEST_CASE(vit_by_definition) {
   const auto check = [](const Sets& sets) {
     Sets all{"model.channels=2", "model.classes=3", "model.image=6", "model.patch=2",

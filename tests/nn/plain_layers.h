@@ -181,7 +181,7 @@ class PlainLayers {
   }
 
   /// Convolves grids of `side` x `side`, and sets `side` to that of the result. The convolution is depth-wise if a
-  /// filter has one channel.
+  /// filter has fewer channels than x.
   Batch conv(const Batch& x, const std::string& name, Index& side, Index stride, Index padding) const {
     const Shape& shape = shape_of(name + ".weight");
     const Index k = shape[2], in = shape[1], out_side = (side + 2 * padding - k) / stride + 1;

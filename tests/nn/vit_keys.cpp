@@ -300,7 +300,7 @@ BOOST_AUTO_TEST_CASE(features_are_what_the_classifier_reads) {
   }
 }
 
-// Directional derivatives along random directions in all tensors, by central differences.
+// Compares gradients with central differences along a random direction in each tensor.
 BOOST_AUTO_TEST_CASE(gradients_are_derivatives) {
   for (const Keys& keys : all_keys)
     for (const bool recompute : {false, true}) {

@@ -99,8 +99,8 @@ std::vector<float> convolved(const Sizes& s, bool bias, Parameters<float>& param
 
 BOOST_AUTO_TEST_SUITE(ops_conv2d)
 
-// An image of 85 x 85 gives three strips of windows, one for each of three threads; the last grids are tall and wide.
-// Values that remain in the tape's memory must not affect the next pass.
+// An image of 85 x 85 gives three strips of windows, one for each of three threads; the last three grids are tall or
+// wide. Values that remain in the tape's memory must not affect the next pass.
 BOOST_AUTO_TEST_CASE(plain_loops_agree) {
   constexpr Sizes all[] = {{1, 16, 32, 64, 3, 1, 1}, {3, 16, 32, 64, 3, 1, 1}, {1, 85, 2, 64, 3, 1, 1},
                            {1, 12, 40, 40, 5, 2, 2}, {20, 5, 3, 17, 3, 2, 0},  {2, 7, 1, 1, 7, 1, 3},

@@ -41,8 +41,9 @@ std::vector<T> values_and_gradients(Operation<T> operation, const std::vector<Sh
   return all;
 }
 
-/// Checks that both forms agree. Chunks change only the order of sums over rows. y consists of sums of `in` terms with
-/// rounding errors of eps times about sqrt(in); gradients consist of sums over y.
+/// Checks that both forms agree, and that threads change no bit of `together`. Chunks change only the order of sums
+/// over rows. y consists of sums of `in` terms with rounding errors of eps times about sqrt(in); gradients consist of
+/// sums over y.
 template <class T>
 void check_together(Operation<T> together, Operation<T> apart, std::vector<Shape> others = {}) {
   std::vector<Shape> shapes{{rows, in}, {out, in}, {out}, {rows, out}};

@@ -92,7 +92,7 @@ BOOST_FIXTURE_TEST_CASE(layers_heads_and_steps_are_independent, TwoLayers) {
   }
 }
 
-// All biases are equal, so the first counts as the largest.
+// Without noise, the largest bias is selected: here the first, since all are equal.
 BOOST_FIXTURE_TEST_CASE(evaluation_has_no_noise, TwoLayers) {
   std::vector<double> expected(places);
   expected[0] = 1;

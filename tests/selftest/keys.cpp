@@ -1,5 +1,5 @@
 // Every key of an experiment changes a run of the self-test, or is on a list of exceptions: no key can lose its effect
-// undetected. A setting that changes a run causes no warning; a key that cannot have an effect causes one.
+// undetected. None of the changed settings causes a warning.
 #include "heed/base/warnings.h"
 #include "heed/config/experiment.h"
 #include "heed/io/file.h"
@@ -135,7 +135,8 @@ const std::set<std::string> tested_apart{
     "train.init",          "train.init_head",  "train.init_positions", "train.init_skip", "train.init_parts",
     "train.init_mechanism"};
 
-/// Returns the metrics and best weights of the self-test run that `effect` names, with its settings and `sets`.
+/// Returns the metrics and best weights of the self-test run that `effect` names, with its settings and `sets`; checks
+/// that `sets` cause no warning.
 std::string result_of(const Workshop& workshop, const Effect& effect, const std::vector<std::string>& sets) {
   const std::string file = workshop / effect.run + ".toml";
   std::vector<std::string> all{"data.path=" + selftest_data(load_experiment(file).data.name, workshop / "")};

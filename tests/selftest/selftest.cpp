@@ -16,7 +16,8 @@ using namespace heed;
 
 namespace {
 
-/// Adds "optim.name=sgd" and similar for each value of keys with fixed values and of booleans.
+/// Adds "optim.name=sgd" and similar for keys with fixed values and for booleans: all values if `possible`, otherwise
+/// the values in x.
 void add_values(std::set<std::string>& all, const Experiment& x, bool possible) {
   tables(x, [&](std::string_view table, const auto& config) {
     if (!uses_table(x, table)) return;
@@ -62,7 +63,7 @@ BOOST_AUTO_TEST_CASE(the_runs_use_every_value_of_every_key) {
                                     "data.orientation=false",
                                     "data.skip_bad=true",
                                     "data.header=yes",
-                                    "data.header=no",  // the last four: for files written by cameras and other programs
+                                    "data.header=no",  // this and the three above: for certain files only
                                     "data.grey=true"};  // for images in colour, like augment = "grey"
   // Data sets that differ from MNIST only in their files.
   for (const char* name : {"fashion-mnist", "cifar10", "cifar100"})
@@ -96,7 +97,7 @@ BOOST_AUTO_TEST_CASE(each_mechanism_has_a_wide_case) {
                entry.name);
 }
 
-// Runs with lanes in lockstep, several crops of an image, and recomputed blocks.
+// The parts include runs with lanes in lockstep, several crops of an image, and recomputed blocks.
 BOOST_AUTO_TEST_CASE(hashes_depend_on_neither_threads_nor_the_place) {
   const Place other;
   for (const char* part : {"data", "cvt", "dino", "vit"}) {

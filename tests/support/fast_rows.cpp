@@ -152,7 +152,7 @@ std::vector<FastKernel> of_rows() {
 
 // ---- Softmax and layer normalisation ----
 
-/// Returns a bound on the error of exp's argument for score c of row r.
+/// Returns a bound on the relative error of the softmax of score c in row r.
 double softmax_error(const Call& call, double scale, Index r, Index c) {
   const auto& s = call.given[0];
   const double most = largest_over(s.columns, [&](Index j) { return scale * s(r, j); });

@@ -12,7 +12,7 @@ namespace heed {
 /// Tensors by name, stored as double, whatever type computed them.
 using Tensors = std::map<std::string, Tensor<double>>;
 
-/// Returns one image and one head [1, 1, tokens, channels].
+/// Returns a tensor of one image and one head, [1, 1, tokens, channels], with these values.
 Tensor<double> tokens(Index count, Index channels, const std::vector<double>& values);
 
 /// Returns elements from U(-spread, spread) that are exact in float, so that both types have the same input.
@@ -29,9 +29,9 @@ Tensors run_mechanism(const std::string& name, const OptionValues& options, cons
 /// Checks that errors are at most `tolerance` times max(|expected|, 1): for hand-calculated values.
 void check_near(const Tensor<double>& got, const std::vector<double>& expected, double tolerance = 1e-14);
 
-/// Checks that two runs agree: elements differ by at most `tolerance` times the tensor's largest magnitude in `b` or,
-/// if that is smaller, `least` times the largest magnitude in all of `a`. Ignores tensors that `b` lacks; no element
-/// may be infinite or NaN.
+/// Checks that two runs agree: elements differ by at most `tolerance` times the larger of two values, the tensor's
+/// largest magnitude in `b` and `least` times the largest magnitude in all of `a`. Ignores tensors that only one run
+/// has; no element may be infinite or NaN.
 void check_same(const Tensors& a, const Tensors& b, double tolerance, const std::string& what, double least = 0.01);
 
 /// Returns a mechanism's error for these options or this shape; empty if there is none.

@@ -12,7 +12,7 @@ namespace heed::test {
 struct Script {
   std::vector<double> right;                       ///< number of correct answers, of ten, in each validation
   std::function<void(const Tape<double>&)> watch;  ///< called for each pass of an evaluation
-  std::function<bool(Index batch)> endless_slope;  ///< true for batches with a finite loss and an infinite gradient
+  std::function<bool(Index batch)> endless_slope;  ///< true for training batches (from 0) whose gradient is infinite
 };
 
 class ScriptedBatch : public TaskBatch<double> {

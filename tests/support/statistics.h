@@ -1,6 +1,7 @@
-// Statistical tests, for results that are random. Each computes a z that is distributed as N(0, 1) if the results are
-// correct (for counts in the hundreds, approximately), so that |z| < 5 fails by chance once in 1.7 million. Seeds are
-// fixed, so a pass is reproducible; at these sample sizes, a fault of a few per cent gives |z| far above 5.
+// Statistical tests, for results that are random. Each function z_of_... returns a z that is distributed as N(0, 1) if
+// the results are correct (for counts in the hundreds, approximately), so that |z| < 5 fails by chance once in 1.7
+// million. Seeds are fixed, so a pass is reproducible; at these sample sizes, a fault of a few per cent gives |z| far
+// above 5.
 #pragma once
 
 #include <boost/test/unit_test.hpp>

@@ -25,8 +25,8 @@ struct TaskCase {
   Epoch epoch = Epoch::shuffled;
 };
 
-/// Data of all tasks: 24 training examples in three batches of eight, 12 for validation, and 13 for testing. Scenes are
-/// an exception: thousands of them are for testing.
+/// Data of all tasks: 24 training examples in three batches of eight, 12 for validation, and 13 for testing.
+/// Exceptions: thousands of scenes are for testing, and the text has 30 bytes each for validation and testing.
 class TaskData {
  public:
   TaskData() {
@@ -106,7 +106,7 @@ class TaskData {
     x.model.family = "sequence", x.model.task = task, x.model.vocab = 256, x.model.context = 20;
     if (x.model.task != "lm") x.model.classes = 3, x.model.pool = "mean";
     x.data.name = data, x.data.path = path(where);
-    if (x.data.name != "pixels") x.data.validation = DataConfig().validation;  // the other data have a validation file
+    if (x.data.name != "pixels") x.data.validation = DataConfig().validation;  // the others have their own part
     return x;
   }
   static std::string letters(std::uint64_t which, Index count) {

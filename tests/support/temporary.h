@@ -14,8 +14,8 @@
 namespace heed {
 
 /// A temporary directory, in memory if possible: syncing to disk takes longer than the tests. /dev/shm is not used if
-/// it has less than 1 GB or forbids execution, as in some containers, since tests fill hundreds of megabytes, run
-/// scripts and load plugins.
+/// TMPDIR is set, nor if it has less than 1 GB or forbids execution, as in some containers, since tests fill hundreds
+/// of megabytes, run scripts and load plugins.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() : path_((parent() / "heed-test-XXXXXX").string()) {

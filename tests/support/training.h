@@ -45,7 +45,7 @@ inline void write_patterns(const std::string& directory, Index train_images, Ind
   }
 }
 
-/// A directory with the files of write_patterns(), and runs on them.
+/// A directory with the files of write_patterns() in data/, for runs on them.
 class Workshop {
  public:
   explicit Workshop(Index train_images = 132, Index test_images = 30) {

@@ -338,7 +338,8 @@ BOOST_AUTO_TEST_CASE(dropping_does_not_depend_on_how_sequences_are_cut) {
       BOOST_TEST(joined == whole, boost::test_tools::per_element());
     }
     if (drop == stochastic_depth<double>) {
-      // A sequence is dropped as a whole; of 64 places, some drop sequences 1 and 3, some one of them, some neither.
+      // A sequence is dropped as a whole; of 64 places, some drop sequences 1 and 3, some only 1, some only 3, some
+      // neither.
       std::set<std::pair<bool, bool>> pairs;
       for (std::uint64_t place = 0; place < 64; ++place) {
         const std::vector<double> y = of_sequences(0, 4, place);

@@ -96,7 +96,7 @@ struct Play {
     return train(x, {.run = workshop / name, .resume = resume}, observer, model, task);
   }
 
-  /// Returns the concatenated tensors of a file whose names begin with `prefix`.
+  /// Returns the concatenated tensors of a file that are named like the model's after `prefix`.
   std::vector<double> tensors(const std::string& file, const std::string& prefix = "") const {
     const SafetensorsFile read(workshop / file);
     std::vector<double> all;
@@ -247,7 +247,7 @@ BOOST_AUTO_TEST_CASE(losses_and_right_answers_are_those_of_the_formulas) {
   }
 }
 
-// Checks every number of metrics.csv and gradients.csv: an epoch's row has means over its steps, and the learning rate
+// Checks the numbers of metrics.csv and gradients.csv: an epoch's row has means over its steps, and the learning rate
 // of its last step. Sums of seven numbers in a different order differ by about 1e-15.
 BOOST_AUTO_TEST_CASE(rows_of_epochs_are_means_of_their_steps) {
   const Workshop workshop;
@@ -584,7 +584,7 @@ BOOST_FIXTURE_TEST_CASE(what_a_failed_run_leaves, Play) {
   const auto left = files();
   BOOST_TEST(left > 5);
   BOOST_TEST(std::filesystem::exists(directory + "/last.safetensors"));
-  fail_at(0, true);  // resumed before its first step
+  fail_at(0, true);  // the resumed run fails before its first step
   BOOST_TEST(files() == left);
 }
 

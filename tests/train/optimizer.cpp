@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE(learning_rates_at_all_steps) {
     }
 }
 
-// The decay follows a cosine to its final value, which may be 0; -1 disables it.
+// The decay follows a cosine to its final value, which may be 0; -1 keeps the decay constant.
 BOOST_AUTO_TEST_CASE(weight_decay_may_end_at_zero) {
   OptimConfig config;
   config.weight_decay = 0.3;

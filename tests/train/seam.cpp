@@ -88,7 +88,7 @@ BOOST_FIXTURE_TEST_CASE(gradients_of_a_foreign_batch, Foreign) {
   }
 }
 
-// Commands that require images or classes report that the model has none.
+// A model of sentences refuses to state the shape of images, and its task has no class names.
 BOOST_FIXTURE_TEST_CASE(a_foreign_model_says_what_it_takes, Foreign) {
   BOOST_TEST(error_of([&] { model.image_shape(); }) == "[model] this model does not accept images");
   BOOST_TEST(Tagging(model, 4).class_names().empty());

@@ -127,7 +127,7 @@ BOOST_FIXTURE_TEST_CASE(computing_blocks_again_changes_no_bit, Batch11) {
   }
 }
 
-/// Returns the gradient of a step of a model whose products are shared among threads.
+/// Returns the gradient of a step of a model so large that threads can share its products.
 template <class T>
 std::vector<T> large_step(LaneMemory memory) {
   ModelConfig config = Workshop(10, 10).experiment().model;
@@ -223,7 +223,7 @@ BOOST_FIXTURE_TEST_CASE(an_observer_is_shown_the_first_microbatch, Batch11) {
   BOOST_TEST(seen(1, false).empty());
 }
 
-// The first non-finite value is reported by the process whose lanes contain it.
+// All processes report the first non-finite value, which is in the lanes of one of them.
 BOOST_FIXTURE_TEST_CASE(processes_agree_on_what_is_not_finite, Batch11) {
   images[64 * 9] = std::numeric_limits<double>::infinity();
   const ClassificationBatch<double> all = batch();
@@ -306,7 +306,7 @@ BOOST_DATA_TEST_CASE_F(Batch11, a_profile_accounts_for_the_operations, boost::un
   BOOST_TEST(sum < most);
 }
 
-// Each layer of the model has its own row, with both passes; the loss belongs to no layer.
+// Each operation of each layer has its own row, with both passes; the loss belongs to no layer.
 BOOST_DATA_TEST_CASE_F(Batch11, a_profile_by_layer_accounts_for_both_passes,
                        boost::unit_test::data::make({false, true}), recompute) {
   BatchGradient<double> gradient(model, parameters, 11, {.microbatch = 2, .recompute = recompute});

@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(products_in_blocks_are_products_with_the_whole_matrix) {
 }
 
 // The fast kernels compared with the references in double, in shapes around the widths of vectors and tiles. A term of
-// a gradient is a product of two factors, each with at most (d + 6) rounding errors, and n terms are added.
+// a gradient is a product of two factors, each with at most (d + 6) rounding errors, and n or m terms are added.
 BOOST_AUTO_TEST_CASE(float_agrees_with_double) {
   for (const Index d : {1, 3, 15, 16, 17, 33})
     for (const auto& [m, n] : {std::pair<Index, Index>{1, 1}, {1, 7}, {4, 5}, {6, 3}, {9, 18}}) {

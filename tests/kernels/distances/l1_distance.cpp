@@ -137,7 +137,8 @@ BOOST_AUTO_TEST_CASE(gradients_are_the_formulas) {
   check_gradients<float>(2e-6);
 }
 
-/// Compares a layer with distances in double: rows are `spread` times N(0, 1) around `origin`, with w[3] equal to x[2].
+/// Compares negative_l1_by_maxima() with distances in double: rows are `spread` times N(0, 1) around `origin`, with
+/// w[3] equal to x[2].
 void check_around(double origin, double spread, const auto& bound) {
   for (const Index width : {1, 15, 17, 192, 300})
     for (const Index terms : {4, 5, 261})
@@ -170,7 +171,7 @@ void check_around(double origin, double spread, const auto& bound) {
       }
 }
 
-// The bounds of the contract hold far from the origin.
+// The bounds of the contract hold near the origin and far from it.
 BOOST_AUTO_TEST_CASE(distances_far_from_the_origin) {
   constexpr double eps = 0x1p-23;
   const auto by_maxima = [](double width, double, double lengths, double bias) {

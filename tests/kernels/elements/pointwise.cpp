@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(values) {
       const double unit = phi == Pointwise::gelu ? std::max(1.0, std::abs(x)) : std::abs(expected);
       BOOST_TEST(std::abs(exact - expected) <= 1e-14 * unit,
                  "phi " << static_cast<int>(phi) << " at " << x << ": got " << exact << ", expected " << expected);
-      // A float exp near 1e-20 has an error of 1e-6 because its argument is rounded; below 1e-38 it underflows.
+      // A float exp near 1e-20 has a relative error of 1e-6 because its argument is rounded; below 1e-38 it underflows.
       BOOST_TEST(
           std::abs(static_cast<double>(rounded) - expected) <= 1e-5 * unit + 1e-37,
           "phi " << static_cast<int>(phi) << " at " << x << " in float: got " << rounded << ", expected " << expected);

@@ -1,4 +1,5 @@
-// Systems with symmetric positive definite matrices, compared with hand calculations, LAPACK and the reference kernel.
+// Systems with symmetric positive definite matrices, solved by LAPACK and by the reference kernel: hand calculations,
+// residuals, and matrices that are not positive definite.
 #include "heed/kernels/solvers/cholesky.h"
 #include "heed/base/random.h"
 

@@ -1,5 +1,5 @@
-// Division of channels by their norm: hand calculations and extreme inputs; gradients and counts are checked for all
-// mechanisms.
+// Division of channels by their norm: hand calculations and extreme inputs; the tests of all mechanisms check gradients
+// and counts.
 #include "heed/kernels/sums/normalize.h"
 
 #include <boost/test/unit_test.hpp>

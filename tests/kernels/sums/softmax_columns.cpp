@@ -19,8 +19,8 @@ auto matrix(Numbers& numbers, Index rows, Index columns, Index stride) {
 
 BOOST_AUTO_TEST_SUITE(kernels_softmax_columns)
 
-// Columns with numbers from about 0.1 to 1e4 in magnitude; in the latter only the largest has weight. The result
-// replaces the input.
+// Columns with numbers from about 0.1 to 1e4 in magnitude; in those of 1e4, only the largest numbers have weight. The
+// result replaces the input.
 BOOST_AUTO_TEST_CASE(columns_of_any_spread) {
   const Index rows = 37, n = 70;
   auto x = normal_floats(rows * n, 1);

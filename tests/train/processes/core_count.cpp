@@ -16,7 +16,7 @@ using namespace heed;
 
 namespace {
 
-/// The number of threads that a user asks for, if any.
+/// OMP_NUM_THREADS with this value, or unset.
 struct Asked : EnvironmentVariable {
   explicit Asked(const std::optional<std::string>& count) : EnvironmentVariable("OMP_NUM_THREADS", count) {}
 };

@@ -98,7 +98,8 @@ BOOST_AUTO_TEST_CASE(so_they_do_where_examples_belong_together) {
   check_counts(workshop, x, "cvt");
 }
 
-// The teacher's weights, centre and entropy are equal in all processes, including those of a resumed run.
+// The files contain the teacher's weights, centre and entropy; they are the same if the number of processes changes
+// when a run is resumed.
 BOOST_AUTO_TEST_CASE(so_they_do_with_a_teacher) {
   const Workshop workshop;
   Experiment x = dino_experiment(workshop);

@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(weights_are_averaged_update_by_update) {
       moved = std::max(moved, std::abs(weights[i] - expected[i]));
       error = std::max(error, std::abs(average[i] - expected[i]));
     }
-    // Rounding of a few sums of numbers below 1; an average late by one update would differ by `moved`.
+    // Rounding of a few sums of numbers below 1; an average late by one update would differ by 3/7 of `moved`.
     BOOST_TEST(error < 1e-15);
     BOOST_TEST(moved > 1e-6);
   }
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(an_average_begins_with_the_given_weights) {
   for (std::size_t i = 0; i < given.size(); ++i) BOOST_TEST(std::abs(average[i] - given[i]) < 1e-15);  // rounding
 }
 
-// landmark_index holds token positions.
+// landmark_index holds indices of tokens.
 BOOST_AUTO_TEST_CASE(buffers_are_not_averaged) {
   const Workshop workshop;
   Experiment x = workshop.experiment();

@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(renumbered_files_are_renamed) {
   BOOST_TEST(changes({{"a", "1"}, {"b", "1"}, {"c", "3"}, {"d", "4"}}) == "1 edited (b)");
 }
 
-// Among equal files, test files are found first, then others, sorted by name.
+// Among former files with a file's content, its own name comes first, then test files, then others, sorted by name.
 BOOST_AUTO_TEST_CASE(former_names_of_equal_files) {
   const Checksums before{{"a", "1"}, {"b", "1"}, {"c", "1"}, {"d", "2"}};
   using Names = std::map<std::string, std::string>;

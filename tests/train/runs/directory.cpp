@@ -29,7 +29,7 @@ struct StoppedRun {
 
   std::string file(const std::string& name) const { return directory + "/" + name; }
 
-  /// Checks that resuming fails with a reason that contains `piece`, and changes nothing.
+  /// Checks that resuming fails with a reason that contains `piece`, and changes neither configuration nor checkpoint.
   void check_refusal(const std::string& piece) const {
     const std::string config = read_file(file("config.toml")), last = read_file(file("last.safetensors"));
     const std::string message = error_of([&] { run(x, directory, true); });
@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(rows_of_gradients_that_are_missing_are_missed) {
   stopped.check_refusal("gradients.csv");
 }
 
-// Any checkpoint or row makes a directory a run; the best weights are used if there are any.
+// Any file of weights or row of metrics.csv makes a directory a run; the best weights are used if there are any.
 BOOST_AUTO_TEST_CASE(files_of_a_run_directory) {
   const TemporaryDirectory directory;
   const std::string path = directory.path().string(), header = "kind,epoch,step,loss,accuracy,lr,images_per_s\n";

@@ -1,4 +1,5 @@
-// A resumed run keeps its configuration: only keys of data location and saving may change.
+// A resumed run keeps its configuration, except for the data's location, the run's end, logging, saving, and the keys
+// of initial weights. Results are identified by a hash of the configuration.
 #include "heed/train/runs/run.h"
 
 #include "support/training.h"

@@ -314,7 +314,8 @@ BOOST_AUTO_TEST_CASE(rates_follow_the_epochs_of_changed_data) {
   BOOST_TEST(steps == 25);
 }
 
-// The run is interrupted at the end of an epoch before validation: the epoch's row describes the steps before that.
+// The run is interrupted at the end of an epoch before validation, and resumed with more epochs: the epoch's row has
+// the learning rate of its last step.
 BOOST_AUTO_TEST_CASE(an_epoch_that_is_only_validated_keeps_its_learning_rate) {
   const Workshop workshop;
   Experiment x = workshop.experiment();
@@ -344,7 +345,7 @@ BOOST_AUTO_TEST_CASE(an_epoch_that_is_only_validated_keeps_its_learning_rate) {
   BOOST_TEST(observer.paces[1] > 0);
 }
 
-// Data location, logging and saving may change.
+// The data's location and the interval of checkpoints may change.
 BOOST_AUTO_TEST_CASE(what_may_change_on_resuming) {
   const Workshop workshop;
   Experiment x = workshop.experiment();

@@ -22,7 +22,7 @@ struct Settings {
     write_file(file, to_toml(x));
   }
 
-  /// Returns all trained tensors at the end of a run, including a teacher's and its task's.
+  /// Returns all tensors of a run's last checkpoint, except averaged weights and the optimiser's moments.
   std::vector<double> end_of(const Sets& sets) {
     const std::string directory = workshop / std::to_string(runs++);
     run(load_experiment(file, sets), directory);

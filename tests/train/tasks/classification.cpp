@@ -1,4 +1,4 @@
-// The report of a classification: class names, and the accuracy of guessing.
+// The report of a classification, the share of the commonest class, probabilities, and scores of logits.
 #include "heed/train/tasks/classification.h"
 
 #include <boost/test/unit_test.hpp>

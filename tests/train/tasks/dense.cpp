@@ -1,4 +1,4 @@
-// Patch classification: overlaps, the head on tokens, and a run on scenes.
+// Patch classification: overlaps, the head on patches, and errors.
 #include "heed/nn/families.h"
 #include "src/train/tasks/tasks.h"
 #include "support/training.h"
@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(the_head_reads_patches) {
     const Var<double> logits = batch->logits(*model, tape, {0, 3});
     BOOST_TEST((logits.shape() == Shape{3, 4, 10}));
     if (x.model.pool == "cls") continue;
-    // The mean over patches of the linear part after the norm equals the pooled model's output.
+    // The head after the norm is linear, so the mean of the patches' logits equals the pooled model's logits.
     x.model.output = "class";
     const std::unique_ptr<Model> pooled = make_model(x);
     Parameters<double> same(pooled->parameters());

@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(teaching_by_hand) {
   BOOST_TEST(moved[1] == -1);
 }
 
-// Views of the same size are processed together; the results equal those of processing each view separately.
+// Views of the same size are processed together; a batch gives the results of its images, processed one by one.
 BOOST_AUTO_TEST_CASE(views_are_batched_by_size) {
   const Workshop workshop;
   for (const char* pool : {"cls", "mean"}) {

@@ -46,7 +46,8 @@ BOOST_AUTO_TEST_CASE(files_of_a_run) {
   BOOST_TEST(read_file(workshop / "a/metrics.csv").find("valid,1,7,,") != std::string::npos);
 }
 
-// The run is interrupted after step 10, in the middle of the second epoch, with any number of threads.
+// The run is interrupted after step 10, in the middle of the second epoch; it has three threads, the uninterrupted run
+// one.
 BOOST_AUTO_TEST_CASE(resumed_bit_for_bit) {
   const Workshop workshop;
   for (const std::string family : {"vit", "xcit"}) {

@@ -24,7 +24,7 @@ constexpr Index vocab = 7, context = 9, classes = 3;
 struct Setting {
   const char* mechanism;
   OptionValues options{};
-  bool any_length = true;  ///< supports sequences shorter than the longest
+  bool any_length = true;  ///< supports sequences shorter than the context
 };
 
 std::ostream& operator<<(std::ostream& out, const Setting& setting) {
@@ -47,8 +47,8 @@ ModelConfig small_model(const char* task) {
   return model;
 }
 
-/// Returns settings of mechanisms for tasks that do not need a causal form. Sequences are shorter than the context, so
-/// they use only part of each tensor that is sized by the context.
+/// Returns settings of mechanisms for tasks that do not need a causal form. Sequences shorter than the context use only
+/// part of each tensor that is sized by the context.
 const std::vector<Setting>& encoders() {
   static const std::vector<Setting> list{{"softmax"},
                                          {"softmax", {{"causal", "true"}}},
@@ -169,7 +169,8 @@ double largest_difference(const std::vector<double>& a, const double* b) {
   return largest;
 }
 
-/// Compares the derivative of the loss along a random direction, by the gradient and by central differences.
+/// Compares the derivative of the loss along a random direction in each tensor, by the gradient and by central
+/// differences.
 void check_gradient(const Model& model, const TaskBatch<double>& batch, const Setting& setting, bool recompute) {
   Parameters<double> parameters = drawn<double>(model);
   const ExampleRange all{0, batch.size()};

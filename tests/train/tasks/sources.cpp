@@ -292,7 +292,7 @@ BOOST_AUTO_TEST_CASE(examples_are_set_aside) {
   }
 }
 
-// The test files are listed as such, and all files are listed, for any order in which the parts are opened.
+// The test files are listed as such, and training files are listed too, even if the test part is opened first.
 BOOST_AUTO_TEST_CASE(files_of_the_test_part_are_known) {
   const TaskData data;
   for (const TaskCase& c : data.cases()) BOOST_TEST_CONTEXT(c.name) {
@@ -335,7 +335,7 @@ BOOST_AUTO_TEST_CASE(files_set_aside_are_known) {
   BOOST_TEST(facts.classes == (std::vector<std::string>{"a", "b"}), boost::test_tools::per_element());
 }
 
-// A window of n bytes predicts n - 1 of them, or n after a start token.
+// Each window predicts 20 bytes: after a start token these are all of its bytes, otherwise all but the first.
 BOOST_AUTO_TEST_CASE(windows_of_a_text) {
   const TaskData data;
   for (const bool start : {false, true})  // 540 of 600 bytes are for training
