@@ -1,6 +1,6 @@
 #!/bin/sh
 # Checks that cold files do not depend on the architecture, since a package compiles them once for both AVX2 and AVX-512
-# (mk/package.mk): they may include no vector kernels, whose inline functions differ, and use no macro of AVX-512.
+# (mk/package.mk): they may include no vector kernels, whose inline functions differ, and use no HEED_ARCH or __AVX512.
 #
 #   sh tests/cold.sh BUILD OBJECT...      OBJECT: an object file that is compiled once
 set -eu

@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(the_runs_use_every_value_of_every_key) {
                                     "data.orientation=false",
                                     "data.skip_bad=true",
                                     "data.header=yes",
-                                    "data.header=no",  // this and the three above: for certain files only
+                                    "data.header=no",   // this and the three above: for certain files only
                                     "data.grey=true"};  // for images in colour, like augment = "grey"
   // Data sets that differ from MNIST only in their files.
   for (const char* name : {"fashion-mnist", "cifar10", "cifar100"})
