@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(neighbours_by_hand) {
              boost::test_tools::per_element());
 }
 
-// Features whose squared lengths overflow.
+// The squared lengths of the test row and of the last two training rows overflow.
 BOOST_AUTO_TEST_CASE_TEMPLATE(neighbours_of_huge_features, T, Numbers) {
   const T most = std::numeric_limits<T>::max(), root = std::sqrt(most);
   const Features<T> teachers{Tensor<T>(Shape{3, 2}, {0, 1, -most, most, root, root}), {0, 1, 2}};
@@ -154,8 +154,8 @@ BOOST_AUTO_TEST_CASE(ridge_without_a_solution) {
              }).starts_with("ridge regression with l2 = 1 and bias = inf; expected"));
 }
 
-// A row's scores do not depend on the other rows, even if there are several blocks of 256. They may differ by rounding,
-// since products of one row and of many add in different orders.
+// Up to rounding, a row's scores do not depend on the other rows, even if there are several blocks of 256 rows.
+// Products of one row and of many rows add in different orders.
 BOOST_AUTO_TEST_CASE(scores_of_many_rows_are_those_of_each) {
   constexpr Index width = 5, count = 600, classes = 3;
   const Features<double> teachers{random_rows(40, width, 3), random_labels(40, classes)};

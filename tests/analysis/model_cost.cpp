@@ -49,7 +49,7 @@ struct Executed {
   Index kept = 0;  ///< elements in the tape's memory before the backward pass
 };
 
-/// Returns the operations of one image's forward and backward pass.
+/// Returns the operation counts of one image's forward and backward pass, and the elements kept between the passes.
 Executed execute(const Model& model, bool training = true) {
   Parameters<Counted> parameters(model.parameters());
   parameters.initialise(1);
@@ -209,8 +209,7 @@ BOOST_AUTO_TEST_CASE(operations_hold_what_a_step_keeps) {
   }
 }
 
-// Operations that training fuses are counted as separate operations, as in papers: their costs, and the bytes between
-// them.
+// Operations that training fuses are counted as separate operations, as in papers.
 BOOST_AUTO_TEST_CASE(operations_that_are_fused_are_counted_by_themselves) {
   const auto operations = [](const char* linear) {
     ModelConfig config = small_model();
@@ -221,7 +220,7 @@ BOOST_AUTO_TEST_CASE(operations_that_are_fused_are_counted_by_themselves) {
     return counts;
   };
   // Nine linear layers: qkv, proj, fc1 and fc2 in each of two blocks, and the head. Five norms: two in each block, and
-  // a final one. Layers before the head process all tokens.
+  // a final one. Adder layers have further norms.
   using Counts = std::map<std::string, int>;
   const Counts ends{{"patch_embedding", 1}, {"embed_tokens", 1}, {"select_token", 1}};
   Counts mul{{"linear", 9}, {"layer_norm", 5}, {"gelu", 2}, {"softmax", 2}},
@@ -245,7 +244,7 @@ BOOST_AUTO_TEST_CASE(rows_add_up_to_the_total) {
         }
         const CostRow total = cost_total(cost, query);
         BOOST_TEST((sum.counts == total.counts));
-        BOOST_TEST(sum.moved == total.moved, boost::test_tools::tolerance(1e-12));  // weights / 3 images
+        BOOST_TEST(sum.moved == total.moved, boost::test_tools::tolerance(1e-12));  // weights are divided by 3 images
         BOOST_TEST(sum.parameters == cost.parameters);
       }
 }

@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(iterates_approach_the_inverse) {
       });
 }
 
-// The bound is the larger of 0.3198 (|A| / l_1) 2^(-k/2) and 0.8^(2^k), whatever the eigenvalues below the largest,
+// The bound is the larger of 0.3198 (|A|_1 / l_1) 2^(-k/2) and 0.8^(2^k), whatever the eigenvalues below the largest,
 // l_1, are. The matrices are nearly singular: kernel matrices of close points on a line.
 BOOST_AUTO_TEST_CASE(the_relative_residual_is_below_its_bound) {
   constexpr Index m = 16, iterations = 25;

@@ -50,7 +50,7 @@ std::vector<std::vector<std::string>> table(const std::string& path) {
   return rows;
 }
 
-/// Runs of heed scaling at small sizes, with output to `file` in a temporary directory.
+/// Runs of heed scaling with 8 channels, with output to `file` in a temporary directory.
 struct Runs {
   TemporaryDirectory directory;
   std::string file = directory / "scaling.csv";
@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(a_lower_bound_counts_each_tensor) {
   struct Bounded {
     const char* name;
     OptionValues options;
-    Index tensors, copies;  ///< numbers of parameters, and of arrays as large as all parameters
+    Index tensors, copies;  ///< numbers of parameters, and of arrays as large as all parameters together
     bool prepared = false;
   };
   for (const auto& [name, options, tensors, copies, prepared] : {Bounded{"softmax", {}, 0, 0},
@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(quantiles_are_those_of_all_runs) {
   BOOST_TEST(pass.quantile(0.25) == 2);
   BOOST_TEST(pass.quantile(0.5) == 3);
   BOOST_TEST(pass.quantile(1) == 10);
-  // Even with three runs, the minimum, the median and the quantiles above and below it differ.
+  // Quantiles between the runs are interpolated.
   const ScalingPass three{.times = {1, 2, 12}};
   BOOST_TEST(three.quantile(0.5) == 2);
   BOOST_TEST(three.quantile(0.1) == 1.2);

@@ -60,7 +60,7 @@ double half(double x) {
 BOOST_AUTO_TEST_SUITE(theory)
 
 // Shu et al., NeurIPS 2021, Theorem 1. 40,000 pairs estimate a variance to about 1 %. Without the factor 1 - 2/pi, or
-// with that of dot products, the variance of distances would be more than a third larger.
+// with the formula for dot products, the expected variance of distances would be more than a third larger.
 BOOST_AUTO_TEST_CASE(variances_of_dot_products_and_distances) {
   constexpr Index pairs = 40000;
   for (const Index d : {4, 16, 48}) {
@@ -115,8 +115,8 @@ BOOST_AUTO_TEST_CASE(the_identity_lowers_the_rank_of_a_cyclic_shift) {
 
 // SimA, Section 1: products of normalised queries and keys do not overflow in half precision. For a channel with mean 5
 // the sum of k v over tokens exceeds 65504 near 2600 tokens; for k / |k|_1 it is at most the largest |v|. This needs a
-// norm in float: in half precision it overflows near 13,100 tokens. And k / |k|_1 is about 1 / N, below 2^-14 from
-// 16,384 tokens on, where half precision loses digits.
+// norm in float: in half precision it overflows near 13,100 tokens. And k / |k|_1 is about 1 / N, below 2^-14 above
+// 16,384 tokens, where half precision loses digits.
 BOOST_AUTO_TEST_CASE(sima_in_half_precision) {
   const RandomStream random = RandomStream(1).derive("half");
   const auto channel = [&](Index tokens, Index from) {

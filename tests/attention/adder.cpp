@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(refusals_say_why) {
   BOOST_TEST(refusal("adder", {{"identity", "false"}}, cross) == "");
 }
 
-// At N = 4096 memory must grow neither as N x N nor as N x N x d.
+// Memory has no term of size N x N or N x N x d, here at N = 4096.
 BOOST_AUTO_TEST_CASE(memory_is_linear_in_the_number_of_tokens) {
   const AttentionShape shape{.heads = 3, .queries = 4096, .keys = 4096, .width = 64, .value_width = 64};
   const AttentionMemorySize memory = make_mechanism("adder", {})->memory(shape);

@@ -18,7 +18,7 @@ struct RoundedOperands {
   std::vector<const char*> operands;  ///< used in products only
 };
 
-/// Returns operands of two heads, and the mechanism's parameters.
+/// Returns operands of two images with two heads, and the mechanism's parameters.
 Tensors drawn(const Mechanism& mechanism, const AttentionShape& grid) {
   const AttentionLayout layout = mechanism.layout(2 * d, 2);
   Tensors x{{"v", random_tensor({2, 2, N, e}, 3)}, {"dout", random_tensor({2, 2, N, e}, 4)}};

@@ -1,5 +1,6 @@
 // Decoding token by token, in memory of the stated size, gives the rows of the full pass. Keys and values have
-// different widths. tests/train/tasks/sequence_models.cpp compares decoding with full passes in models.
+// different widths if there are two heads. tests/train/tasks/sequence_models.cpp compares decoding with full passes in
+// models.
 #include "heed/attention/capabilities/decoding.h"
 
 #include "support/mechanism.h"

@@ -104,7 +104,8 @@ BOOST_AUTO_TEST_CASE(positions_by_hand) {
 }
 
 // All keys and values are shared between heads: in a model with 4 heads the projection has 4 parts of q, one of k and
-// one of v. Each of q, k and v has a norm, as wide as its parts together.
+// one of v. The adder layer has a norm for each of q, k and v, as wide as its parts together; the norms of qk_norm are
+// as wide as one part.
 BOOST_AUTO_TEST_CASE(one_head_of_keys_in_a_model) {
   ModelConfig model;
   model.image = 4, model.channels = 1, model.patch = 2, model.dim = 12, model.depth = 1, model.heads = 4;

@@ -40,7 +40,8 @@ BOOST_AUTO_TEST_SUITE(linear_attention)
 
 // f(q) = (2, 1/2), f(k) = (1, 3), v = (4, 8): S = 28, z = 4, out_i = 28 f_i / (4 f_i + eps).
 // With u_i = f_i / (4 f_i + eps): dv = (1, 3) (u_1 + u_2). The derivative of out_i = u_i S with respect to f_i is
-// eps S / (4 f_i + eps)^2, with f'(1) = 1 and f'(-ln 2) = 1/2; with respect to g_j it is u_i (v_j - out_i).
+// eps S / (4 f_i + eps)^2, with f'(1) = 1 and f'(-ln 2) = 1/2; with respect to f(k_j) it is u_i (v_j - out_i), with
+// f'(0) = f'(2) = 1.
 BOOST_AUTO_TEST_CASE(by_hand) {
   const Tensors r = run_mechanism<double>(
       "linear", {},

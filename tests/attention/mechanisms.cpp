@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(scripts_name_no_mechanism) {
   BOOST_TEST(has("run('soft:landmarks=49')", pattern));
 }
 
-// Weights decay, except for vectors with an element per head or channel; buffers neither decay nor train.
+// Weights decay, except for vectors with an element per head, channel or key; buffers neither decay nor train.
 BOOST_AUTO_TEST_CASE(parameters_with_their_initial_values) {
   const AttentionShape shape{.heads = 3, .queries = 6, .keys = 5, .width = 4, .value_width = 4};
   const Initial zero = Initial::constant(0), one = Initial::constant(1), small = Initial::truncated_normal(0.02);
@@ -153,7 +153,7 @@ BOOST_AUTO_TEST_CASE(sizes_are_read_from_tensors) {
   BOOST_TEST(first_shape("aft", {}, {{"u", Shape{12, 3}}}) == "[12, 3]");
   BOOST_TEST(first_shape("aft", {{"variant", "conv"}}, {{"w", Shape{2, 5, 5}}}) == "[2, 5, 5]");
   BOOST_TEST(first_shape("aft", {{"variant", "conv"}, {"dims", "1"}}, {{"w", Shape{2, 7}}}) == "[2, 7]");
-  BOOST_TEST(first_shape("aft", {{"variant", "conv"}}, {{"w", Shape{2, 7}}}) == "[2, 3, 3]");  // w has 1 axis: ignored
+  BOOST_TEST(first_shape("aft", {{"variant", "conv"}}, {{"w", Shape{2, 7}}}) == "[2, 3, 3]");  // no 2-D window: ignored
   const std::map<std::string, Shape> filters{{"vconv.weight", Shape{2, 1, 5, 5}}};
   BOOST_TEST(first_shape("soft", {{"kernel", "exact"}}, filters) == "[2, 1, 5, 5]");
   BOOST_TEST(first_shape("soft", {{"kernel", "exact"}, {"vconv", "3"}}, filters) == "[2, 1, 3, 3]");

@@ -39,7 +39,7 @@ Tensors operands(const Mechanism& mechanism) {
   return x;
 }
 
-/// Calls f(label, mechanism, options, operands) for each variant of each mechanism on `grid`.
+/// Calls f(label, mechanism, options, operands) for each variant of each mechanism that supports `grid`.
 template <class F>
 void for_each_variant(const F& f) {
   for (const MechanismEntry& entry : mechanisms())
@@ -51,7 +51,7 @@ void for_each_variant(const F& f) {
     }
 }
 
-/// Multiplies a [.., rows, n] by b [.., n, columns]; b may have fewer heads, shared by all.
+/// Returns the products of a [.., rows, n] and b [.., n, columns]; b may have a single head, shared by all of a.
 std::vector<double> product(const Tensor<double>& a, const Tensor<double>& b) {
   const Index count = a.shape()[0], of_a = a.shape()[1], of_b = b.shape()[1];
   const Index rows = a.shape()[2], n = a.shape()[3], columns = b.shape()[3];
@@ -67,7 +67,7 @@ std::vector<double> product(const Tensor<double>& a, const Tensor<double>& b) {
   return result;
 }
 
-/// Transposes each matrix.
+/// Returns x with each matrix transposed.
 Tensor<double> transpose(const Tensor<double>& x) {
   const Shape& s = x.shape();
   Tensor<double> y(Shape{s[0], s[1], s[3], s[2]});

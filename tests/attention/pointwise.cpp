@@ -67,8 +67,7 @@ MapDefinition pointwise_map(Phi phi, double divisor, bool causal) {
   };
 }
 
-// Every phi, alpha and divisor. The divisor is the number of keys M; for growing sequences, it is the length of the
-// longest sequence.
+// Every phi, with three alphas. The divisor is M^alpha for M keys; for growing sequences, M is the longest length.
 BOOST_AUTO_TEST_CASE(by_definition) {
   const std::pair<const char*, Phi> functions[] = {{"relu", [](double s) { return std::max(s, 0.0); }},
                                                    {"relu2", [](double s) { return s > 0 ? s * s : 0; }},

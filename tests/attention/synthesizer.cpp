@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_SUITE(synthesizer)
 
 // Y = relu(2 q - 1) = (1, 0) for q = (1, 0), S = Y (ln 2, 0) + (0, ln 3): the rows of A are proportional to (2, 3) and
 // (1, 3), v = (5, 10): out = (8, 35/4). dS = A (v - out) = (-6/5, 6/5), (-15/16, 15/16). db2 is the sum of these rows
-// and dw2 the first one; dY = dS w2 is -6/5 ln 2 in the first row, and 0 in the second. Then
+// and dw2 the first one; dY = dS w2 is -6/5 ln 2 in the first row; in the second, relu makes it 0. Then
 // dq = 2 dY, dw1 = q dY, db1 = dY.
 BOOST_AUTO_TEST_CASE(dense_by_hand) {
   const double ln2 = std::log(2.0), ln3 = std::log(3.0), dY = -1.2 * ln2;

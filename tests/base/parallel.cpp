@@ -17,7 +17,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Waits at most three seconds until `condition` holds. Returns true if it does.
+/// Waits until `condition` holds, for about three seconds at most. Returns true if it does.
 template <class Condition>
 bool wait_until(const Condition& condition) {
   for (int i = 0; i < 3'000 && !condition(); ++i) std::this_thread::sleep_for(milliseconds(1));

@@ -24,7 +24,7 @@ BOOST_AUTO_TEST_CASE(tensors_are_found_by_name) {
   BOOST_TEST(list.find("a") == a);
 }
 
-// Seven rows of three: two whole blocks and one row. Rows of a block are orthogonal; their lengths differ.
+// Seven rows of three: two whole blocks and one row. Rows of a block are orthogonal, rows of different blocks are not.
 BOOST_AUTO_TEST_CASE(orthogonal_blocks_of_rows) {
   Tensor<double> x(Shape{7, 3});
   fill_initial(Initial::orthogonal(), RandomStream(1), x.view());

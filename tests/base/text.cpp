@@ -41,8 +41,7 @@ BOOST_AUTO_TEST_CASE(numbers_that_float32_cannot_hold) {
   BOOST_TEST(!exceeds_float(std::numeric_limits<double>::quiet_NaN()));
 }
 
-// Parts of 5 elements, of 2 x 3, of 2 x 3 with rows 4 apart, and of none, each followed by two elements that must not
-// change.
+// Parts of 5 elements, of 2 x 3, of 2 x 3 with rows 4 apart, and of none, each followed by two guard elements.
 BOOST_AUTO_TEST_CASE(a_layout_measures_what_it_divides) {
   double memory[27] = {};
   for (double* const block : {static_cast<double*>(nullptr), memory}) {

@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(operands_are_counted) {
   BOOST_TEST(o.moved() == 4 * (55 + 2 + 50 + 15));
 }
 
-// Each operand is read or written once. The numbers are the elements that kernels of vit-micro read and write.
+// Each operand is read or written once. The numbers are the elements that each kernel reads and writes.
 BOOST_AUTO_TEST_CASE(bytes_that_kernels_move) {
   const std::vector<KernelCase> cases = kernel_cases();
   constexpr double x = 400 * 64, y = 400 * 192, w = 192 * 64, map = 50 * 64, image = 50 * 64, n = 139'018;

@@ -10,7 +10,7 @@ using namespace heed;
 
 namespace {
 
-/// Returns each step that computes a gradient, such as "3: dv = A^T dout".
+/// Returns each step that computes the gradient of `tensor`, such as "3: dv = A^T dout".
 std::vector<std::string> found_steps(const std::string& source, const std::string& tensor) {
   std::vector<std::string> found;
   for (const BackwardStep& step : backward_steps(source, tensor)) found.push_back(step.number + ": " + step.text);
@@ -44,8 +44,8 @@ BOOST_AUTO_TEST_CASE(several_on_a_line) {
              boost::test_tools::per_element());
 }
 
-// A step ends at the end of its line if that ends a sentence and the next line is not indented, with two slashes or
-// three.
+// A step ends with its line if the line ends a sentence and the next one is not indented. Comments begin with two
+// slashes or three.
 BOOST_AUTO_TEST_CASE(text_after_a_step_does_not_belong_to_it) {
   for (const std::string slashes : {"//", "///"}) {
     const std::string source = slashes + " Undoing 1: dk = ks - 1.\n" + slashes + " Frees memory. Undoing 2: dv = 0.\n";

@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(every_operation_has_a_case) {
   std::vector<TraceEntry> trace;
   std::set<std::string> ran;
   for (const CheckCase& c : all_check_cases()) {
-    ran.insert(c.name.substr(0, c.name.find(',')));  // some cases record further operations
+    ran.insert(c.name.substr(0, c.name.find(',')));  // named after its operation; traces add others
     const std::vector<Tensor<float>> inputs = draw_inputs<float>(c, 1);
     Tape<float> tape({.training = c.training, .random = RandomStream(1), .observers = {.trace = &trace}});
     std::vector<Var<float>> variables;

@@ -18,7 +18,7 @@ namespace {
 const std::vector<std::vector<Index>> some_sizes{{2, 3, 8, 8, 4, 4}, {1, 2, 4, 4, 7, 7}, {2, 2, 9, 9, 5, 5},
                                                  {2, 1, 1, 1, 3, 3}, {2, 3, 5, 7, 4, 4}, {1, 2, 6, 4, 5, 5}};
 
-/// Returns the closed form found for f(B, H, N, M, d, e).
+/// Returns the closed form found for f(B, H, N, M, d).
 template <class F>
 std::string form_of(const F& f) {
   std::vector<SizedNumber> numbers;

@@ -208,7 +208,7 @@ struct FaultySides : MechanismBase<FaultySides> {
   static constexpr const char *mechanism_name = "sides", *summary = "", *complexity = "";
   Fault fault = Fault::none;
   std::size_t of = 0;     ///< operand q, k or v, or parameter a or b
-  bool in_float = false;  ///< only in float
+  bool in_float = false;  ///< the fault is in float only
 
   AttentionLayout layout(Index, Index) const override { return {2, 3, 4, 5, 1}; }
   std::vector<ParameterSpec> parameters(const AttentionShape&) const override {
@@ -386,7 +386,7 @@ BOOST_AUTO_TEST_CASE(each_fault_is_told_by_name) {
   BOOST_TEST(faults_of(Fault::wrong_map).starts_with("[faulty] the map times v differs from out by up to "));
 }
 
-// Gradients of q [2, 6, 3], k [1, 4, 4] and v [1, 4, 5], in double and in float alone.
+// Gradients of q [2, 6, 3], k [1, 4, 4] and v [1, 4, 5], with faults in every number type, then in float alone.
 BOOST_AUTO_TEST_CASE(each_operand_is_watched) {
   using Of = FaultySides::Fault;
   const std::string names[] = {"q", "k", "v"};

@@ -12,7 +12,7 @@ namespace {
 
 const std::string good = "name = \"t\"\n[operations]\nmul = { pj = 2, source = \"s\" }\n";
 
-/// Returns the error for a table with this text.
+/// Returns the error for a table with this text, without the path; "accepted" if there is none.
 std::string refusal(const std::string& text) {
   const TemporaryDirectory directory;
   const std::string path = directory / "t.toml";

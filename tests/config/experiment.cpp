@@ -244,7 +244,7 @@ BOOST_AUTO_TEST_CASE(a_table_belongs_to_a_method) {
              ":13: [dino] ema = 2; expected at least 0 and at most 1");
 }
 
-// A table for a mechanism that no block has would have no effect.
+// A table for a mechanism that no block has would have no effect, so it is an error, except in a base.
 BOOST_AUTO_TEST_CASE(options_of_a_mechanism_need_a_block_with_it) {
   BOOST_TEST(error("[attention.sima]\nscale = 2\n") ==
              ":10: 'attention.sima': no block uses this mechanism; expected one of softmax");

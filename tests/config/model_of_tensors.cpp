@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(keys_of_an_error_fit_the_file) {
   const std::string path = directory / "file.safetensors";
   for (const TensorCase& c : tensor_cases) BOOST_TEST_CONTEXT(c.name) {
       ModelConfig m = tensor_model(), own = m;
-      m.dim = own.dim = 64, m.heads = own.heads = 1;  // from 64 channels, one head is inferred
+      m.dim = own.dim = 64, m.heads = own.heads = 1;  // one head is inferred per 64 channels
       c.change(m);
       own.classes = m.classes, own.image = m.image;
       if (!m.patch.square()) own.patch = {2, 2};

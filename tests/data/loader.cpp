@@ -20,7 +20,8 @@ using namespace heed::test;
 
 namespace {
 
-/// Returns an epoch's content from batch `first_batch` on: pixels, targets and labels in one list.
+/// Returns an epoch's content from batch `first_batch` on, in one list: first index, pixels, targets and labels of each
+/// batch.
 template <class T>
 std::vector<double> contents(Loader<T>& loader, Index epoch, Index first_batch = 0) {
   std::vector<double> all;
@@ -46,7 +47,7 @@ std::vector<int> labels_of_epoch(Loader<T>& loader, Index epoch) {
 
 constexpr ImageSize size{3, 8, 7};
 
-/// Returns a configuration with all random operations.
+/// Returns a configuration with all augmentations of labelled images.
 DataConfig everything() {
   DataConfig config;
   config.augment = {"crop", "flip", "randaugment", "erase", "mixup", "cutmix"};
@@ -107,7 +108,7 @@ BOOST_AUTO_TEST_CASE(validation_is_drawn_by_seed) {
   BOOST_TEST(split_validation(50, config, 1).train.size() == 1u);
 }
 
-// The validation images are unchanged, so that runs with different limits can be compared.
+// A limit does not change the validation images, so that runs with different limits can be compared.
 BOOST_AUTO_TEST_CASE(a_limit_is_one_of_training_images) {
   DataConfig config;
   config.validation = 20;
@@ -175,8 +176,8 @@ BOOST_AUTO_TEST_CASE(other_data_have_no_recorded_images) {
   }
 }
 
-// An image of the model's size is enlarged and cropped like any other. Here it is a ramp, 16 x, enlarged to twice its
-// width: the middle columns are at x = 0.75, 1.25, 1.75 and 2.25.
+// An image of the model's size is enlarged and cropped like any other. Here the image, 16 x in column x, is enlarged to
+// twice its width: the middle columns are at x = 0.75, 1.25, 1.75 and 2.25.
 BOOST_AUTO_TEST_CASE(images_of_the_models_size_are_cropped_too) {
   const ImageSize four{1, 4, 4};
   std::vector<std::uint8_t> ramp;

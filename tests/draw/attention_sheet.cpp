@@ -433,7 +433,8 @@ BOOST_AUTO_TEST_CASE(the_frame_has_the_sides_of_its_patch) {
   }
 }
 
-// Two tokens before two patches, such as a class and a distillation token: element (query, key) is 10 query + key.
+// Two tokens before two patches, such as a class and a distillation token: element (query, key) is 10 query + key, and
+// 100 more in the second head.
 BOOST_AUTO_TEST_CASE(the_query_may_be_any_token_before_the_patches) {
   Tensor<float> map(Shape{2, 4, 4});
   for (Index i = 0; i < 32; ++i) map[i] = static_cast<float>(100 * (i / 16) + 10 * (i / 4 % 4) + i % 4);

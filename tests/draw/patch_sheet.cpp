@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(large_patches_have_the_initial_of_their_class) {
   BOOST_TEST(drawn(2, 0, 1, "o"));
   BOOST_TEST(!drawn(2, 0, 1, "z"));
   BOOST_TEST(drawn(1, 1, 1, ""));
-  // A letter, 14 pixels high, needs more than 4 pixels around it.
+  // Letters, 14 pixels high, are not drawn in patches of 18 pixels.
   const Image small = patch_sheet({picture(200, {1, 0, 0, 0}, {0, 2, 0, 0})}, names, 2, 9);
   for (Index i = 0; i < small.size.pixels(); ++i)
     BOOST_REQUIRE(!(pixel(small, i / small.size.width, i % small.size.width) == Colour{0, 0, 0}));

@@ -64,8 +64,8 @@ BOOST_AUTO_TEST_CASE(arms_that_claims_share_are_the_same) {
   BOOST_TEST(shared > 40);
 }
 
-/// The rows of claims.csv belong to runs of the claims' current sweeps. (experiments/tools/transfer trains arms with
-/// the same names but other configurations.)
+/// The rows of claims.csv belong to runs of the claims' current sweeps. Claims with experiments/tools/transfer, which
+/// trains arms with the same names but other configurations, are skipped.
 BOOST_AUTO_TEST_CASE(rows_are_of_the_sweeps_of_today) {
   const TemporaryDirectory directory;
   const std::vector<std::string> rows = lines_of(read_file("experiments/claims/claims.csv"));

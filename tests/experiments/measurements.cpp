@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(errors_are_written_to_an_existing_directory) {
   }
 }
 
-// --path is the directory of one data set, but by default both are packed.
+// --path is the directory of one data set, so it is refused if both are packed, as by default.
 BOOST_AUTO_TEST_CASE(page_weights_are_packed_for_one_path) {
   for (const std::string sets : {"", " --data mnist --data fashion-mnist"}) {
     const CommandResult none = run_command("experiments/tools/page-weights --pack-only --path /nowhere" + sets);

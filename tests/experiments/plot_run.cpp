@@ -65,7 +65,7 @@ BOOST_FIXTURE_TEST_CASE(svg_holds_the_runs_names_and_is_the_same_each_time, Runs
     BOOST_TEST(svg.find(std::string("<!-- ") + label) != std::string::npos, label);
 }
 
-// Epochs of ten, two and four steps: the middle of an epoch is half an epoch from its ends.
+// Epochs of ten, two and four steps are drawn like three epochs of ten steps.
 BOOST_FIXTURE_TEST_CASE(epochs_may_have_different_numbers_of_steps, Runs) {
   const std::string rows =
       "train,1,{},2,0.2,,\nvalid,1,{},1,0.3,,\ntrain,2,{},1,0.3,,\nvalid,2,{},1,0.4,,\ntrain,3,{},1,0.4,,\n"

@@ -42,7 +42,7 @@ void read_toml(const std::string& directory) {
   }
 }
 
-/// Reads a text as a student's answers; if it is rejected, reads it as a lab.toml, which has the same format.
+/// Reads a text as a student's answers; if it is rejected, reads it as a lab.toml, which is a TOML file, too.
 void read_answer_file(const std::string& directory) {
   const std::string text = read_file(directory + "/lab.toml");
   try {

@@ -115,8 +115,8 @@ Tensor<double> rows_of(const Tensor<double>& x, Index first, Index count) {
 }
 
 /// Queries are processed in blocks, and the gradients of keys and values are summed over the blocks. A block with too
-/// widely spread exponents, here the first, second or third, is processed key by key. The results must equal those of
-/// each block alone.
+/// widely spread exponents, at most one in each case, is processed key by key. The results must equal those of each
+/// block alone.
 BOOST_AUTO_TEST_CASE(blocks_of_queries_share_their_keys) {
   const Index block = 200, N = 3 * block, D = 3;
   for (const Index far : {-1, 0, 1, 2}) {

@@ -63,8 +63,8 @@ std::vector<double> biases_used(const AftCase& c, const Tensors& x, Index head) 
   return w;
 }
 
-/// Returns the definition out = sigma(q) sum_s f e^k v / sum_s f e^k, channel by channel; f = 0 for keys that are
-/// excluded.
+/// Returns the definition out = sigma(q) sum_s f e^k v / sum_s f e^k, channel by channel, with f = exp(bias), or 0 for
+/// excluded keys; query=false omits sigma(q).
 HeadDefinition aft_definition(const AftCase& c) {
   return [c](const DefinitionHead& x) {
     const std::vector<double> near = c.conv() ? biases_used(c, x.x, x.head) : std::vector<double>{};

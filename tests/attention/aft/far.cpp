@@ -120,7 +120,7 @@ Tensors expected(const Setting& s, const Tensors& given) {
   return result;
 }
 
-/// Sets k of a token in all channels.
+/// Sets k of a token in all heads and channels.
 void set_key(Tensors& t, Index token, double value) {
   const Index width = t["k"].shape()[3];
   for (Index i = 0; i < t["k"].size(); ++i)

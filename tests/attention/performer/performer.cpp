@@ -113,8 +113,8 @@ BOOST_AUTO_TEST_CASE(costs_of_features_that_are_not_kept) {
   for (const CheckedCost& row : costcheck(*c)) BOOST_TEST(row.passed(), row.pass);
 }
 
-// Within a block and between blocks, features of keys may be exp(200) times those of all earlier keys, whose features
-// then vanish compared with the added 1e-4. Nothing overflows.
+// One key raises the stabiliser c so much that the exps of all earlier keys, in its block and in earlier ones, vanish
+// compared with the added 1e-4. Nothing overflows.
 BOOST_AUTO_TEST_CASE(keys_that_dwarf_all_before_them) {
   const Sizes s{150, 150, 3, 2, 5};
   for (const Index place : {20, 64, 100}) {
@@ -146,7 +146,7 @@ BOOST_AUTO_TEST_CASE(gradients_where_attention_is_nearly_uniform) {
 }
 
 // For normal rows of omega, <phi(q), phi(k)> / m is an unbiased estimate of exp(q k^T / sqrt(d)), here with a deviation
-// of at most 1/100: with this many features it gives softmax attention's map.
+// of at most 1/100: with this many features it gives softmax attention's map, to 5 %.
 BOOST_AUTO_TEST_CASE(many_features_are_softmax) {
   Tensors x{{"q", random_tensor({1, 1, 6, 4}, 1)},
             {"k", random_tensor({1, 1, 6, 4}, 2)},

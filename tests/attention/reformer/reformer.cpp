@@ -47,7 +47,8 @@ std::vector<Index> order_of(const DefinitionHead& x, Index r) {
   return order;
 }
 
-/// Returns the attention map: one softmax over all tokens that a token attends to in any round.
+/// Returns the attention map: one softmax over the tokens that a token attends to in all rounds; a token that occurs
+/// several times counts several times.
 MapDefinition definition(Index chunk) {
   return [chunk](const DefinitionHead& x) {
     const auto score = [&](Index i, Index j) {
@@ -101,7 +102,7 @@ BOOST_AUTO_TEST_CASE(a_token_sees_itself_only_if_nothing_else) {
   check_near(two.at("dq"), {0, 0});
 }
 
-// A zero token has the key 0; its gradient is that of a division by 1e-12.
+// A zero token has the key 0; its gradient, that of a division by 1e-12, is finite.
 BOOST_AUTO_TEST_CASE(a_token_of_zeros) {
   const Sizes s{24, 3, 2, 2, 6, 4};
   Tensors x = operands(s);

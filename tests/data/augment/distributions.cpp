@@ -21,8 +21,8 @@ std::vector<double> counts_of(const std::vector<Bytes>& possible, std::uint64_t 
   return counts;
 }
 
-/// A rectangle erased from an image of zeros: its area as a fraction of the image's, and its distances from the top and
-/// from the left as fractions of the largest possible ones.
+/// A rectangle erased from an image of zeros: its area as a fraction of the image's, log(rows / columns), and its
+/// distances from the top and from the left as fractions of the largest possible ones.
 struct Erased {
   double area, log_aspect, down, right;
 };
@@ -55,8 +55,8 @@ BOOST_AUTO_TEST_CASE(every_place_and_side_comes_as_often) {
           "crop and flip");
 }
 
-// With one operation, all 14 operations, and both directions of each, are equally frequent. With two operations, the
-// second is drawn independently of the first.
+// With one operation, all 14 operations, and both directions of an operation that has two, are equally frequent. With
+// two operations, the second is drawn independently of the first.
 BOOST_AUTO_TEST_CASE(every_operation_comes_as_often) {
   const auto operations = randaugment_operations();
   BOOST_REQUIRE(operations.size() == 14u);
@@ -105,8 +105,8 @@ BOOST_AUTO_TEST_CASE(every_operation_comes_as_often) {
   check_z(z_of_successes(found, times, share), "pairs of operations");
 }
 
-// The area, from 2 % to 33 %, and the logarithm of the aspect are uniform and independent. Rectangles that do not
-// fit into the image are redrawn, which never happens for areas below 30 %. The content is N(0, 1).
+// The area, from 2 % to 33 %, the logarithm of the aspect, and the position are uniform. Rectangles that do not fit
+// into the image are redrawn, which never happens for areas below 30 %. The content is N(0, 1).
 BOOST_AUTO_TEST_CASE(erased_rectangles_and_their_noise) {
   constexpr Index height = 150, width = 150;
   std::vector<Erased> all;

@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_CASE(parts_are_as_large_as_asked) {
   BOOST_TEST(most > 0.495);
   BOOST_TEST(std::abs(top - 0.5) < 0.02);
   check_z(z_of_correlation(down, right), "rows and columns");
-  // If no crop of this size fits, the largest one in the middle is used.
+  // If no crop of this size fits, the largest one of an allowed aspect, in the middle, is used.
   const Box middle = draw_part({1, 10, 100}, {1, 1}, RandomStream(4));
   BOOST_TEST((middle.top == 0 && middle.bottom == 10 && middle.left == 43 && middle.right == 56));
   const Box of_tall = draw_part({1, 100, 10}, {1, 1}, RandomStream(4));
@@ -267,8 +267,7 @@ BOOST_AUTO_TEST_CASE(how_often_views_are_changed) {
   }
 }
 
-// A batch has two large and several small views of each image, for any number of threads; the next epoch's views
-// differ.
+// A batch has two large and several small views of each image, for any number of threads; another epoch's views differ.
 BOOST_AUTO_TEST_CASE(a_loader_of_views) {
   const MemoryDataset set = pattern_dataset(12, {3, 10, 10}, 3);
   DataConfig data;
@@ -294,9 +293,9 @@ BOOST_AUTO_TEST_CASE(a_loader_of_views) {
   BOOST_TEST(!std::equal(one.begin(), one.begin() + 300, one.begin() + 300));  // two views of the first image
 }
 
-// On a grey image of two levels, brightness scales the mean, and contrast the difference; the image stays grey. On a
-// red image, whose channels stay below 255, the hue turns. Rounding to bytes moves a ratio by less than 2 % of its
-// range.
+// On a grey image of two levels, brightness scales the mean, and contrast the difference relative to the mean; the
+// image stays grey. On a red image, whose channels stay below 255, the hue turns. Rounding to bytes moves a ratio by
+// less than 2 % of its range.
 BOOST_AUTO_TEST_CASE(jitter_draws_factors_from_their_ranges) {
   std::vector<double> brightness, contrast, hue;
   Image grey{{3, 1, 2}, {90, 150, 90, 150, 90, 150}}, red{{3, 1, 1}, {140, 60, 60}};

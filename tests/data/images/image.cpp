@@ -1,4 +1,4 @@
-// Image files designed to cost more than their content justifies.
+// Image files designed to cost more than their content justifies; interlacing, transparency and checksums of PNG files.
 #include "heed/data/images/image_write.h"
 #include "support/images.h"
 
@@ -187,7 +187,7 @@ BOOST_FIXTURE_TEST_CASE(parts_of_a_jpeg_are_limited, Written) {
   Bytes tables = {0xff, 0xd8};
   for (int i = 0; i < 3; ++i) {
     append(tables, {0xff, 0xc4, 0xff, 0xfe});
-    append(tables, Bytes(0xfffe - 2, 0));  // 17 bytes each
+    append(tables, Bytes(0xfffe - 2, 0));  // tables of 17 bytes
   }
   const Bytes image = progressive_jpeg(1, 1), rest(image.begin() + 2, image.end());
   for (Bytes* bytes : {&segments, &tables}) {

@@ -9,7 +9,7 @@ using namespace heed::test;
 
 namespace {
 
-/// A data set of three 2x4 images; tests damage one of its files.
+/// A data set of three images of 2 x 4 pixels, whose files tests may damage or replace.
 struct Mnist {
   TemporaryDirectory directory;
   Image images = pattern({1, 3 * 2, 4}, 5);  // three images in one
@@ -160,7 +160,7 @@ BOOST_FIXTURE_TEST_CASE(other_names_of_the_files_are_known, Mnist) {
   }
 }
 
-// If several files have the same data, the first by name is read, whatever the order of the directory.
+// If several names of files match, the first by name is read, whatever the order of the directory.
 BOOST_FIXTURE_TEST_CASE(one_of_several_files, Mnist) {
   const Bytes pixels = read_bytes(images_path());
   for (int i = 0; i < 8; ++i) {
@@ -344,7 +344,7 @@ BOOST_FIXTURE_TEST_CASE(splits_have_their_own_images_and_labels, Mnist) {
   }
 }
 
-// torchvision has a directory for each of the two sets; each has its own class names and number of labels.
+// torchvision has a directory for each of the two sets; each set has its own class names.
 BOOST_AUTO_TEST_CASE(fashion_mnist_beside_mnist) {
   const TemporaryDirectory directory;
   for (const auto& [place, label] : {std::pair("MNIST/raw", 3), {"FashionMNIST/raw", 9}}) {
@@ -411,7 +411,7 @@ BOOST_FIXTURE_TEST_CASE(a_set_has_the_classes_of_a_run, Mnist) {
   check_error([&] { open_with({"0", "1"}); }, {data.path + ": the model has no class '2'"});
 }
 
-// The classes of Fashion-MNIST as its authors list them.
+// The classes of Fashion-MNIST as its authors list them. The numbers of pixels and labels must fit.
 BOOST_AUTO_TEST_CASE(sets_in_memory_are_consistent) {
   BOOST_TEST(mnist_class_names("fashion-mnist") ==
                  (std::vector<std::string>{"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt",

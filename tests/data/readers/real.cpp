@@ -10,7 +10,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Opens a split; otherwise prints the reason and returns nothing.
+/// Opens a split if its directory is present; otherwise prints a message and returns null.
 std::unique_ptr<Dataset> open_if_present(const std::string& name, const std::string& path, Split split) {
   if (std::filesystem::is_directory(path)) return open_dataset(name, path, split);
   BOOST_TEST_MESSAGE("skipped: " << path << " is not here");

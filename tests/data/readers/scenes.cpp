@@ -11,7 +11,7 @@ using namespace heed::test;
 namespace {
 
 /// Writes ten images of side x side pixels for each split, one per class, with a square of brightness 20 + 25 c in the
-/// middle for class c. The squares of classes 0 to 4 are dark, at most 127.
+/// middle for class c. The squares of classes 0 to 4 are dark, at most 127. Returns the directory.
 std::string write_squares(const TemporaryDirectory& directory, std::uint32_t side = 28) {
   Bytes images, labels;
   for (std::uint8_t c = 0; c < 10; ++c) {
@@ -32,7 +32,7 @@ std::string write_squares(const TemporaryDirectory& directory, std::uint32_t sid
 
 BOOST_AUTO_TEST_SUITE(data_scenes)
 
-// A pixel brighter than 127 has a class, which its brightness identifies; darker pixels have none.
+// A pixel brighter than 127 has a class, which its brightness identifies; other pixels have none.
 BOOST_AUTO_TEST_CASE(labels_follow_from_pixels) {
   const TemporaryDirectory directory;
   const std::string path = write_squares(directory);

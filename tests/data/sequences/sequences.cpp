@@ -677,7 +677,7 @@ BOOST_AUTO_TEST_CASE(cells_of_pixels_are_averaged_in_their_places) {
   BOOST_TEST(pixel_tokens(image, data) == expected, boost::test_tools::per_element());
 }
 
-// Parts, seeds and pairs are drawn independently; ids number the texts of a part.
+// No text or expression occurs twice, in any part or for any seed; ids number the texts of a part.
 BOOST_AUTO_TEST_CASE(generated_parts_have_nothing_in_common) {
   const TemporaryDirectory directory;
   ListOpsSetting listops;
