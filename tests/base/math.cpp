@@ -40,10 +40,12 @@ auto of_any_size(double low, double high) {
   return [=](double share) { return std::exp(std::log(low) + (std::log(high) - std::log(low)) * share); };
 }
 
-/// Returns true if a and b are equal, both NaN, or within 8 * 2^-53 of each other, relative to b.
+/// Returns true if a and b are equal and have the same sign, also as zeros or infinities, are both NaN, or are finite
+/// and within 8 * 2^-53 of each other, relative to b.
 bool agree(double a, double b) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
-  return (a == b && std::signbit(a) == std::signbit(b)) || std::abs(a - b) <= 8 * unit * std::abs(b);
+  if (a == b) return std::signbit(a) == std::signbit(b);
+  return std::isfinite(b) && std::abs(a - b) <= 8 * unit * std::abs(b);
 }
 
 }  // namespace
