@@ -21,7 +21,7 @@ struct JudgingRuns : Workshop {
   void make(const std::string& arm, Index seed, const char* accuracy, bool diverged = false) const {
     Experiment x = experiment();
     x.train.seed = seed;
-    x.optim.lr = arm == "a" ? 1e-3 : 3e-3;
+    x.optim.lr = arm == "a" ? 1e-3 : arm == "c" ? 5e-3 : 3e-3;
     const RunPaths paths(fmt::format("{}/{}/seed-{}", cells, arm, seed));
     std::filesystem::create_directories(paths.directory);
     write_file(paths.config(), config_toml(x));
