@@ -83,8 +83,8 @@ using Answer = std::variant<double, std::string>;
 /// Parses answers by name from untrusted text. Throws Error, naming the file `path`.
 std::map<std::string, Answer> read_answers(const std::string& text, const std::string& path);
 
-/// Returns true for a valid name of a lab or student: up to 100 letters, digits, `-`, `_` and `.`, not starting with a
-/// dot or hyphen.
+/// Returns true for a valid name of a lab or student: up to 100 letters, digits, hyphens, underscores and dots, not
+/// starting with a dot or hyphen.
 bool is_plain_name(const std::string& name);
 
 }  // namespace heed
