@@ -172,7 +172,7 @@ def look_at(browser, report):
                             " run.steps = {mean_of: 1 + i, epoch: [], loss: []}; }); const text = curvesSection().textContent;"
                             " report.runs.forEach((run, i) => { run.steps = old[i]; }); return text; })()")
     runs = len(data["runs"])
-    check(runs == 1 or f"each point the mean of 1 to {runs}." in note, f"the note on the steps of {runs} runs is: {note}")
+    check(runs == 1 or f"each point the mean of 1 to {runs} steps." in note, f"the note on the steps of {runs} runs is: {note}")
 
     # The confusion matrix sums to the number of images, and the mistakes are shown.
     model = data["models"][0]
