@@ -48,7 +48,9 @@ export class Answer {
     this.select.value = name;
     const missing = this.select.selectedIndex < 0;
     if (missing) this.select.selectedIndex = 0;
-    this.missing.textContent = missing ? `There is no model “${name}” here; ${this.select.value} is shown instead.` : "";
+    this.missing.textContent = missing
+      ? `There is no model “${name}” here; ${this.select.value} is shown instead.`
+      : "";
   }
 
   async #show(picture, view) {
