@@ -286,10 +286,7 @@ void detail::parallel_run(Index pieces, void (*call)(const void*, Index), const 
     Team::run_alone(pieces, call, function);
   else
     Team::shared().run(pieces, call, function);
-  if (!outermost) return;
-  loop_clock.add(loop_clock.open, start);
-  if (threads() == 1) loop_clock.add(loop_clock.busy, start);
-  ++loop_clock.loops;
+  if (outermost) loop_clock.add_loop(start, threads() == 1);
 }
 
 void start_loop_times() {

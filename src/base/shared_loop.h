@@ -34,9 +34,21 @@ struct LoopClock {
   std::atomic<Index> loops = 0;
 
   Time now() const { return started ? std::chrono::steady_clock::now() : Time(); }
-  /// Adds `sign` times the time since `start`, a result of now(), to `sum`.
-  void add(std::atomic<std::int64_t>& sum, Time start, int sign = 1) const {
-    if (started) sum += sign * std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+  /// Returns the nanoseconds since `start`, a result of now().
+  static std::int64_t since(Time start) {
+    return std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+  }
+  /// Adds `sign` times the time since `start`, a result of now(), to `busy`.
+  void add_busy(Time start, int sign = 1) {
+    if (started) busy += sign * since(start);
+  }
+  /// Adds a loop that was open since `start`, a result of now(). On one thread, the loop was busy all that time.
+  void add_loop(Time start, bool one_thread) {
+    if (!started) return;
+    const std::int64_t duration = since(start);
+    open += duration;
+    if (one_thread) busy += duration;
+    ++loops;
   }
 };
 inline LoopClock loop_clock;
@@ -151,7 +163,7 @@ struct alignas(64) Loop {
         error.keep(piece);
       }
     }
-    if (!mark.nested) loop_clock.add(loop_clock.busy, start);
+    if (!mark.nested) loop_clock.add_busy(start);
   }
 
   /// Closes the loop, waits until its helpers have left, and returns its error, or null if there is none.
@@ -159,7 +171,7 @@ struct alignas(64) Loop {
     open = false;
     const LoopClock::Time start = loop_clock.now();
     for (int count = helpers; count != 0; count = helpers) wait_for_change(helpers, count);
-    if (in_loop) loop_clock.add(loop_clock.busy, start, -1);
+    if (in_loop) loop_clock.add_busy(start, -1);
     std::exception_ptr thrown = error.take();
     reserved = false;
     return thrown;

@@ -173,6 +173,17 @@ BOOST_AUTO_TEST_CASE(loops_are_measured) {
   BOOST_TEST(times.busy >= 0.1);
   BOOST_TEST(times.busy <= 2 * times.open);
 }
+
+// One thread alone is busy exactly while loops are open: heed bench --scaling prints shares that add up to 100 %.
+BOOST_AUTO_TEST_CASE(on_one_thread_loops_are_busy_while_open) {
+  const WithThreads with(1);
+  start_loop_times();
+  for (int i = 0; i < 100; ++i) parallel_for(2, [](Index) { parallel_for(2, [](Index) {}); });
+  const LoopTimes times = loop_times();
+  BOOST_TEST(times.loops == 100);
+  BOOST_TEST(times.open > 0);
+  BOOST_TEST(times.busy == times.open);
+}
 #endif
 
 // The reported reason refers to the current number of threads.

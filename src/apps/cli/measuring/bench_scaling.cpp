@@ -104,8 +104,7 @@ void print_threads(const std::vector<Setup>& setups) {
   for (const Setup& s : setups)
     table.add({s.threads, s.rate(), s.rate() / one.rate(), expected_growth(one, s.threads), s.share(one.wall()),
                s.share(s.busy() + s.serial() - one.wall()), s.share(s.serial() * (s.threads - 1)),
-               s.share(std::max(0.0, s.threads * s.open() - s.busy())), s.measured.at("loops").integer(),
-               s.number("peak_mb")});
+               s.share(s.threads * s.open() - s.busy()), s.measured.at("loops").integer(), s.number("peak_mb")});
   table.print(std::cout);
   std::cout << fmt::format(
       "\nexpected: loops divided evenly among threads, the time outside loops unchanged. Shares of the time of all "
