@@ -167,12 +167,12 @@ def look_at(browser, report):
                               " return Math.max(...widths) - room; })()")
     check(beyond < 0, f"the line of the steps ends {beyond} pixels beyond the chart")
 
-    # The note states how many steps a point stands for, in any run.
+    # The note states the largest number of steps that a point stands for: the last point of a run may have fewer.
     note = browser.evaluate("(() => { const old = report.runs.map((run) => run.steps); report.runs.forEach((run, i) => {"
                             " run.steps = {mean_of: 1 + i, epoch: [], loss: []}; }); const text = curvesSection().textContent;"
                             " report.runs.forEach((run, i) => { run.steps = old[i]; }); return text; })()")
     runs = len(data["runs"])
-    check(runs == 1 or f"each point the mean of 1 to {runs} steps." in note, f"the note on the steps of {runs} runs is: {note}")
+    check(runs == 1 or f"each point the mean of up to {runs} steps." in note, f"the note on the steps of {runs} runs is: {note}")
 
     # The confusion matrix sums to the number of images, and the mistakes are shown.
     model = data["models"][0]

@@ -69,8 +69,8 @@ double in_epochs(const std::vector<EpochRecord>& epochs, Index step) {
 }
 
 /// Returns {"mean_of": K, "epoch": [...], "loss": [...], "lr": [...], "gradient_norm": [...]}: means of K steps each,
-/// where K is the smallest number that gives at most 400 points; "epoch" is the position of the last of the K steps, in
-/// epochs. Null if no steps are logged or no epoch is complete.
+/// for the last point of those that remain; K is the smallest number that gives at most 400 points. "epoch" is the
+/// position of a point's last step, in epochs. Null if no steps are logged or no epoch is complete.
 Json steps_json(const RunHistory& history) {
   constexpr std::size_t most = 400;
   const std::vector<StepRecord>& steps = history.steps;

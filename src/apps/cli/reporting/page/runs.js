@@ -53,7 +53,7 @@ function curvesSection() {
     }}, swatch(i), arm.arm)));
   const seeds = report.arms.some((arm) => arm.runs.length > 1);
   const means = report.runs.filter((run) => run.steps).map((run) => run.steps.mean_of);
-  const least = Math.min(...means), most = Math.max(...means);
+  const most = Math.max(...means);
   return section("Curves", report.arms.length > 1 ? legend : null,
     make("div", {class: "charts"}, charts.map((chart) => chart.element)),
     make("p", {class: "note"}, [
@@ -61,6 +61,6 @@ function curvesSection() {
       "The learning rate of an epoch is that of its last step; the gradient norm is the mean over its steps, before clipping.",
       seeds ? "Thick lines are means over seeds, thin lines single seeds." : "",
       means.length === 0 ? "" : most === 1 ? "Thin lines also show single steps."
-        : `Thin lines also show the steps, each point the mean of ${least < most ? `${least} to ` : ""}${most} steps.`]
+        : `Thin lines also show the steps, each point the mean of up to ${most} steps.`]
       .filter((text) => text).join(" ")));
 }
