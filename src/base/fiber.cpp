@@ -107,7 +107,7 @@ struct Fiber::State {
   Side inside, outside;
   bool ended = false;
 
-  /// The entry point on the stack. makecontext passes only ints, so the address of the state is split into halves.
+  /// Runs the function on the fiber's stack. makecontext passes only ints, so the state's address is split into halves.
   static void begin(unsigned high, unsigned low) {
     State& state = *reinterpret_cast<State*>(static_cast<std::uintptr_t>(std::uint64_t{high} << 32 | low));
 #ifdef __SANITIZE_ADDRESS__

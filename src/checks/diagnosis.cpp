@@ -31,8 +31,8 @@ std::string indices_text(const std::string& axis, const std::vector<Index>& indi
                      runs.empty() ? "" : " and ", last);
 }
 
-/// Returns the position of wrong elements in square matrices: "on the diagonal", "above the diagonal"; empty for any
-/// other position, and for a single row or column.
+/// Returns the position of wrong elements in square matrices: "below the diagonal", "on the diagonal" or "above the
+/// diagonal"; empty for several of these positions, and if the wrong elements are in a single row or column.
 std::string side_of_diagonal(const Shape& shape, const std::vector<std::set<Index>>& indices,
                              const std::vector<Index>& wrong) {
   if (shape.rank() < 2 || shape[-1] != shape[-2] || indices.end()[-1].size() < 2 || indices.end()[-2].size() < 2)

@@ -271,7 +271,7 @@ class Patterns {
     const double of_got = largest_magnitude(p_.got), of_expected = largest_magnitude(p_.expected);
     double gg = 0, ge = 0, ee = 0;
     for (std::size_t i = 0; i < count_; ++i) {
-      const double g = p_.got[i] / of_got, e = p_.expected[i] / of_expected;  // squares neither overflow nor vanish
+      const double g = p_.got[i] / of_got, e = p_.expected[i] / of_expected;  // gg and ee neither overflow nor vanish
       gg += g * g, ge += g * e, ee += e * e;
     }
     const double ratio = of_got / of_expected * std::sqrt(gg / ee);

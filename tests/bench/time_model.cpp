@@ -152,8 +152,8 @@ BOOST_AUTO_TEST_CASE(unknown_kinds_are_like_their_mechanism) {
   check(11);
 }
 
-// Fewer operations run than the papers count: the last block computes its class token only, and norms are fused into
-// layers.
+// Fewer operations run than the papers count: in the last block, the layers after attention process only the class
+// token, and norms are fused into the following layers.
 BOOST_AUTO_TEST_CASE(operations_are_those_that_run) {
   const Experiment x = load_experiment("models/vit-micro.toml");
   const std::unique_ptr<Model> model = make_model(x);

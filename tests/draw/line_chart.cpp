@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(lines_have_about_ten_markers) {
     BOOST_TEST(count(fmt::format("fill=\"none\" stroke=\"{}\"", line_colours[style.colour])) == 1);
 }
 
-// A chart with five lines has two rows in its legend, 22 pixels more than one with a single row.
+// A chart with five lines has two rows in its legend and is 22 pixels taller than a chart with one row.
 BOOST_AUTO_TEST_CASE(charts_may_have_different_heights) {
   LineChart small{"", "", "", false, {{"a", {{0, 0}, {1, 1}}}}, {}}, large = small;
   for (const char* name : {"b", "c", "d", "e"}) large.lines.push_back({name, large.lines[0].points});

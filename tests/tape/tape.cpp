@@ -385,7 +385,7 @@ BOOST_AUTO_TEST_CASE(batch_norm_keeps_running_statistics_and_uses_them_in_evalua
   BOOST_TEST(variance[0] == 0.25);
 }
 
-// Groups are normalised as separate batches in their order; gradients of gamma and beta are sums over them.
+// Groups are normalised as separate batches, in order; the gradients of gamma and beta are sums over all groups.
 BOOST_AUTO_TEST_CASE(groups_of_batch_norm_are_separate_batches) {
   constexpr Index images = 6, size = 4, channels = 2;  // each image has 2 rows
   const Tensor<double> x = numbers({images, 2, channels}), gamma(Shape{2}, {2.0, -0.5}), beta(Shape{2}, {0.5, 3});
@@ -469,7 +469,7 @@ BOOST_AUTO_TEST_CASE(a_cleared_tape_completes_no_gradients) {
   }
 }
 
-// The settings of divide_rows() and count_images_from() belong to a single pass, whose memory holds the sequences.
+// The settings of divide_rows() and count_images_from() apply to one pass. The list of sequences is in its memory.
 BOOST_AUTO_TEST_CASE(a_cleared_tape_repeats_the_pass_as_it_was_given) {
   Tape<double> tape({.training = true, .random = RandomStream(3), .examples = {.first = 5}});
   for (int pass = 0; pass < 2; ++pass) {

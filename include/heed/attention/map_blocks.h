@@ -54,7 +54,7 @@ struct QueriesAndKeys {
 /// A block of the map.
 struct MapBlock : QueriesAndKeys {
   bool causal;
-  /// True for the block of the last queries. Of the blocks with these keys, it is visited first and sees the most keys.
+  /// True for the block of the last queries, visited first among blocks with these keys. It sees the most keys.
   bool last;
   Index next_rows = 0;  ///< rows of the next block, which ends at `first`; 0: none to prefetch
 
@@ -108,7 +108,7 @@ Matrix<T> lay_out_dense_map_block(const AttentionShape& shape, Index keys, Memor
 }
 
 /// Memory saved for the backward pass of softmax, for all heads: the maps A, with rows aligned to cache lines; or, if
-/// keeps_map() is false, the maximum and sum of each row, from which A is recomputed.
+/// keeps_map() is false, the maximum and the sum of exps of each row, from which A is recomputed.
 template <class T>
 struct SavedSoftmax {
   Heads<T> maps, rows;
@@ -117,7 +117,7 @@ struct SavedSoftmax {
   Matrix<T> map(const MapBlock& b, Index h, Matrix<T> memory) const {
     return maps.count > 0 ? b.part(maps[h]) : b.map(memory);
   }
-  /// Returns the maximum and sum of each row of the block; empty if the maps are saved.
+  /// Returns the maximum and the sum of exps of each row of the block; empty if the maps are saved.
   Matrix<T> row_sums(const MapBlock& b, Index h) const { return maps.count > 0 ? Matrix<T>() : b.queries(rows[h]); }
 };
 template <class T>
@@ -153,8 +153,8 @@ class MapBlocks {
   /// Returns true if by_keys() splits rows across blocks.
   bool splits_rows() const { return part_ < keys_; }
 
-  /// Sets `operand`, which the products of all blocks of queries with the keys of b share; does nothing after the first
-  /// of these blocks.
+  /// Sets `operand`, shared by the products of the keys of b with all blocks of queries, if b is the first of these
+  /// blocks; otherwise does nothing.
   void share(kernels::SharedOperand<T>& operand, const MapBlock& b, const kernels::Gemm& gemm,
              const OperandFor<T>& values) const {
     if (b.last) operand.set(gemm.products, values, step_ < queries_);

@@ -47,7 +47,7 @@ class Arena {
     full_ = offset_ = 0;
   }
 
-  /// Releases all memory and grows to at least `bytes`.
+  /// Clears the arena. If its blocks are then smaller than `bytes` or the largest pass, replaces them by one block.
   void reserve(Index bytes) {
     largest_ = std::max(largest(), bytes);
     clear();

@@ -27,7 +27,7 @@ struct TrainOptions {
 struct TrainPlan {
   Index parameters = 0;
   std::string example;  ///< noun for an example: "image" or "sequence"
-  std::string measure;  ///< quantity that an evaluation reports: "accuracy by class" or "bits per byte"
+  std::string measure;  ///< quantity that an evaluation reports, such as "accuracy by class"
   Index train_examples = 0, validation_examples = 0, test_examples = 0;
   bool own_validation = false;           ///< in a new run: the data have separate validation examples
   std::vector<std::string> class_names;  ///< class names of a classification

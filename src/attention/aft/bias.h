@@ -73,8 +73,8 @@ struct AftReach {
 };
 
 /// w, E and max_s w, with a row for each query; column 0 of w and E belongs to the first key of the query's block. Only
-/// matrix products use E and max_s w. The same struct holds gradients: the gradient from sums computed key by key
-/// is added to dw, from products to dE. max_s w has no gradient, since no result depends on it.
+/// matrix products use E and max_s w. The same struct holds gradients: sums computed key by key add their gradient
+/// to dw, matrix products add theirs to dE. max_s w has no gradient, since no result depends on it.
 template <class T>
 struct AftBias {
   Matrix<T> w, E, max_w;
@@ -130,8 +130,8 @@ struct AftBiasMatrix {
     return prepared() ? of_block(all, b) : make(in.parameters, b, memory.part(0, b.rows, b.seen));
   }
 
-  /// Returns memory for the gradient of a block's bias: a part of `all`, the gradient of the prepared bias, or
-  /// `memory`. If w is a parameter, dw is the block's part of the parameter's gradient.
+  /// Returns memory for the gradient of a block's bias. If the bias is prepared, it is the block's part of `all`;
+  /// otherwise it is `memory`, set to 0, except that dw is part of the parameter's gradient if w is a parameter.
   template <class T>
   AftBias<T> gradient_at(const AftBlock& b, const AttentionGradient<T>& gradient, const AftBias<T>& all,
                          const AftBias<T>& memory) const {

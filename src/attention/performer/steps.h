@@ -48,7 +48,7 @@ struct PerformerSteps {
     return head.keeps_features() ? b.rows_of(head.phi) : scratch.phi.top_rows(b.rows);
   }
 
-  /// Runs step 1 for keys and, without `causal`, adds them to the sums.
+  /// Runs step 1 for the keys from `first` on; without `causal`, also adds these keys to the sums over keys.
   void make_keys(Index first, Index count) const {
     const Matrix<T> E = head.keeps_features() ? head.E.middle_rows(first, count) : scratch.E.top_rows(count);
     features.make_keys(in, head, first, E, scratch.h);

@@ -148,7 +148,7 @@ class Reformer : public MechanismBase<Reformer>, public WithMap<Reformer> {
     for (Index h = 0; h < in.shape.heads; ++h) {
       kernels::row_dots(douts[h], outs[h], scratch.dots);
       for (Index r = 0; r < rounds; ++r) {
-        // 6. to 3., in the order of the round
+        // 6. to 3., with the tokens in the round's order
         const ReformerRound<T> round{in, saved, scratch, chunk, h, r};
         round.gather();
         round.undo(douts[h]);

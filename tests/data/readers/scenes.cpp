@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(images_are_drawn_and_placed_evenly) {
   }
 }
 
-// Images of one brightness: 127 has no class, 128 has.
+// Images of uniform brightness: pixels of 127 have no class, pixels of 128 have one.
 BOOST_AUTO_TEST_CASE(pixels_need_more_than_127_for_a_class) {
   const TemporaryDirectory directory;
   Bytes images(2 * 28 * 28, 127);

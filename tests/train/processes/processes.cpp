@@ -128,8 +128,8 @@ BOOST_AUTO_TEST_CASE(so_they_do_with_a_class_for_each_patch) {
   check_counts(workshop, x, "scenes");
 }
 
-// A run can be resumed with any number of processes. The signal reaches a process that does not write, between the
-// steps of the others.
+// A run can be resumed with any number of processes. The interrupt is set after a step of process 0, but only for the
+// last process, which writes no files.
 BOOST_AUTO_TEST_CASE(an_interrupt_stops_all_after_the_same_step) {
   const Workshop workshop;
   const Experiment x = everything(workshop);
@@ -290,7 +290,7 @@ BOOST_AUTO_TEST_CASE(nobody_shares_cores_out_where_nobody_was_started) {
   BOOST_TEST(ending.error == "why");
 }
 
-// Without MPI processes cannot communicate: none of them starts, and the first reports why.
+// Without MPI, processes cannot communicate: none of them starts, and the first reports why.
 BOOST_AUTO_TEST_CASE(a_build_without_mpi_is_not_for_several) {
   if (!launch_words(2).empty()) return;
   for (const auto& [count, index] : {std::pair("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),

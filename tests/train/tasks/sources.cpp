@@ -249,8 +249,8 @@ BOOST_AUTO_TEST_CASE(each_byte_is_predicted_once) {
   }
 }
 
-// The smoothed loss is (1 - s) of the plain one plus s of the mean over classes of -log p, for mixed labels too; only
-// in training. Tasks without a label per example refuse the key.
+// In training, the smoothed loss is (1 - s) times the plain loss plus s times the mean of -log p over the classes, also
+// for mixed labels. Tasks without a label per example reject the key.
 BOOST_AUTO_TEST_CASE(labels_are_smoothed_where_there_are_any) {
   const TaskData data;
   std::size_t smoothed = 0;
@@ -342,8 +342,8 @@ BOOST_AUTO_TEST_CASE(windows_of_a_text) {
     BOOST_TEST(Reader(of_text(data, start)).task->open(Part::train, true)->examples() == (start ? 27 : 26));
 }
 
-// In 41 training bytes, windows of 21 bytes, or of 20 after a start token, begin at each of the 21 or 22 positions
-// where they fit; without shuffling they are adjacent. All bytes differ, so different windows have different logits.
+// In 41 training bytes, a window of 21 bytes fits at 21 positions, one of 20 after a start token at 22. Random windows
+// begin at all of them; without shuffling, windows are adjacent. All bytes differ, so no two windows have equal logits.
 BOOST_AUTO_TEST_CASE(windows_begin_anywhere_in_a_text) {
   const TaskData data;
   std::string text;

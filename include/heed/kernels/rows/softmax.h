@@ -1,5 +1,5 @@
-// Softmax of rows, plain and as in attention: scaled, optionally causal. The maximum and the sum of each row are saved,
-// so that the backward pass can recompute the row.
+// Softmax of rows, plain and as in attention: scaled, optionally causal. The maximum and the sum of exps of each row
+// are saved, so that the backward pass can recompute the row.
 #pragma once
 
 #include "heed/base/math.h"
@@ -28,9 +28,9 @@ struct ScoreRows {
 inline namespace reference {
 
 /// Replaces each row by s = exp(s - max s) / sum exp(s - max s). Subtracting the maximum does not change the result and
-/// keeps every finite row finite. Writes the maximum and the sum of each row to saved [rows, 2], contiguous; saved may
-/// be empty. Fast float: relative error at most 3e-7 + 6e-8 (n / 4 + |s - max|) for rows of n elements; n / 4 bounds
-/// the rounding of the sum.
+/// keeps every finite row finite. Writes max s and the sum of exps of each row to saved [rows, 2], contiguous; saved
+/// may be empty. Fast float: relative error at most 3e-7 + 6e-8 (n / 4 + |s - max|) for rows of n elements; n / 4
+/// bounds the rounding of the sum.
 template <class T>
 void softmax_rows(Matrix<T> s, Matrix<std::type_identity_t<T>> saved = {}) {
   using math::exp;

@@ -237,8 +237,8 @@ class Clamp {
 
 /// The function exp x with a relative error of at most 1.5e-7 + 3e-9 |x|: infinity for x > 88.37 (2^n overflows above
 /// 88.376, exp x above 88.72); NaN for NaN; 0 where the result is subnormal and subnormals are flushed to zero
-/// (base/subnormals.h). All instruction sets give the same bits, except that unflushed subnormal results are 0 for
-/// x < -87.68 without AVX-512.
+/// (base/subnormals.h). All instruction sets with fused multiply-add give the same bits, except that unflushed
+/// subnormal results are 0 for x < -87.68 without AVX-512.
 ///
 /// x = n ln 2 + r with n the nearest integer and |r| <= (ln 2) / 2. Adding 1.5 2^23 rounds to an integer and leaves it
 /// in the low bits; with the exponent bias 127 added too, these bits shifted into the exponent field are 2^n. AVX-512

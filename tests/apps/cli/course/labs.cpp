@@ -110,7 +110,7 @@ BOOST_FIXTURE_TEST_CASE(gradients_are_derivatives, Submissions, *boost::unit_tes
     return std::string(solution).replace(at, from.size(), to);
   };
   const std::string products = "      // 3.\n      kernels::gemm(transposed(A), dout[h]";
-  // Only the counted pass runs the correct products; the other types get finite differences of the forward pass.
+  // Code that, except with Counted, replaces the correct products by finite differences of the output.
   const std::string by_differences = R"(
       if constexpr (!std::is_same_v<T, Counted>) {
         std::vector<double> x[3];

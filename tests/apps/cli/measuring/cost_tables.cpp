@@ -114,7 +114,7 @@ struct Costs : TemporaryDirectory {
   }
 };
 
-/// Returns the milliseconds of these multiplications, at 10^9 per millisecond.
+/// Returns the time of `multiplications` in milliseconds, at 10^9 multiplications per millisecond.
 double ms(double multiplications) { return 1e-9 * multiplications; }
 
 constexpr const char* micro = "models/vit-micro.toml";
