@@ -186,7 +186,7 @@ const AttentionCaseShape check_shapes[] = {
 };
 
 /// Shapes with more heads, tokens and channels than check_shapes have, in a grid that is taller than wide. The second
-/// is for mechanisms that accept no class token.
+/// is for mechanisms that reject the first one's tokens before the grid.
 const AttentionCaseShape larger_shapes[] = {{"10 x 2 grid, 4 tokens before", 1, 4, 24, 24, 36, 10, 2, 4, 10},
                                             {"6 x 4 grid", 1, 4, 24, 24, 36, 6, 4, 0, 10}};
 

@@ -17,8 +17,9 @@ struct SizedNumber {
 };
 
 /// Returns the simplest sum of at most two terms, such as "B H N d - 2 B H N", that equals all counts. Terms are
-/// products of the sizes with B and H at most once, of degree three or less in the other sizes, with small factors.
-/// Empty if there is none or if the fit could be coincidental: one term needs two sets of sizes, two terms need three.
+/// products of the sizes, with B and H at most once and the other sizes at most squared, of degree three or less in the
+/// other sizes, with small factors. Empty if there is none or if the fit could be coincidental: one term needs two sets
+/// of sizes, two terms need three.
 std::string closed_form(std::span<const SizedNumber> numbers);
 
 }  // namespace heed

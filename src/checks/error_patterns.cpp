@@ -20,8 +20,8 @@ class Patterns {
   }
 
   ErrorPattern first() const {
-    // Patterns are tried from the most to the least specific. If only one expected element is not 0, nearly every
-    // result is a multiple of it, so factor() then reports only factors with a known meaning.
+    // Patterns are tried from the most to the least specific. If only one expected element is not 0, a result
+    // that is a multiple of the expected one says little, so factor() reports only factors with a known meaning.
     if (got_is([](std::size_t) { return 0.0; }))
       return {ErrorKind::missing, "missing: all elements are 0, as if never written"};
     if (weighty_ == 0) return {ErrorKind::superfluous, "superfluous: all elements should be 0"};

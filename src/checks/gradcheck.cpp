@@ -110,7 +110,7 @@ Checker checker_of(const CheckCase& c, std::uint64_t seed) {
   return {c, stream.derive("cotangent"), stream.derive("other"), stream.derive("random"), draw_inputs<double>(c, seed)};
 }
 
-/// Returns the tolerance of gradients, relative to their size with a floor.
+/// Returns the tolerance of gradients, relative to the magnitude of an element or to a floor, if that is larger.
 Likeness likeness(const ExpectedGradients& expected, std::size_t k) {
   return {gradcheck_tolerance,
           std::max({1e-3 * largest_magnitude(expected.gradients[k]), 4 * expected.noise / gradcheck_tolerance, 1e-6})};

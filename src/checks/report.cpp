@@ -22,7 +22,8 @@ std::string source_of(const std::string& mechanism) {
   return source_with_includes(plugin ? plugin->source : find_installed(mechanism_page(mechanism)));
 }
 
-/// Wrong gradients of one tensor with the same pattern, in several cases; `shown` is the row with the most elements.
+/// Wrong gradients of one tensor with the same pattern, in one or more cases; `shown` is the row with the most
+/// elements.
 struct WrongGradient {
   const CheckRow* shown;
   std::set<std::string> operations;
@@ -127,7 +128,7 @@ void print_costs(std::ostream& out, const std::vector<CheckedCost>& costs) {
   }
 }
 
-/// Prints a line for each row, and the number that agree.
+/// Prints a line for each row, then the number of rows that agree with each kind of reference.
 void print_table(std::ostream& out, const std::vector<CheckRow>& rows) {
   std::size_t operation_width = 9, tensor_width = 6;
   for (const CheckRow& row : rows) {

@@ -9,7 +9,7 @@
 
 namespace heed {
 
-/// Returns a NaN that no arithmetic produces: results computed from it are quiet NaNs, which differ from it in one bit.
+/// Returns a signalling NaN. No arithmetic produces it: results computed from it are quiet NaNs.
 template <class T>
 T signalling() {
   if constexpr (std::is_same_v<T, float>)

@@ -152,8 +152,8 @@ class Loader<T>::Pipeline {
     batches_ = training_ ? images / batch_ : (images + batch_ - 1) / batch_;
     require(!training_ || batches_ > 0, "{}: {} training images do not fill one batch of {}", dataset.name(), images,
             batch_);
-    // Images in memory that are not resized, cropped to views or changed by RandAugment need a copy and a table lookup
-    // per value, too little work to parallelise.
+    // Images in memory that are neither resized nor cropped to views nor changed by RandAugment need only a copy and a
+    // table lookup per value, too little work to parallelise.
     const bool dear = config.resize != "none" || views_ || which_.randaugment || !dataset.in_memory();
     workers_ = dear ? (loading.workers == 0 ? threads() : loading.workers) : 1;
     for (Slot& slot : ring_) {

@@ -19,7 +19,7 @@ Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T
   // Counts are integers, so their sum does not depend on the order of threads.
   std::vector<std::vector<double>> of_threads(static_cast<std::size_t>(threads()), result.counts);
   std::vector<Score> scores;
-  Index seen = 0;  // examples of earlier batches
+  Index seen = 0;  // number of examples in earlier batches
   const BatchShare share{microbatch, parameters.trainable_size(), ranks.rank(), ranks.count()};
   source.make_only(share);
   source.start(0);

@@ -51,7 +51,7 @@ class Run {
     task_.begin(state_.parameters);
   }
 
-  /// Reads the data as a new run does, runs the first step, reads a batch of each part, and writes nothing.
+  /// Reads the data as a new run does, reads a batch of each part, runs the first step, and writes nothing.
   Outcome check() {
     files_.describe_new_data();
     observer_.begin(plan());

@@ -15,8 +15,8 @@ namespace heed::web {
 class Member {
  public:
   /// Constructs a run's model from its configuration, with `sets` as for `heed train --set`. The weights are read from
-  /// a file or, if that is empty, initialised as for training. Throws Error if the model is not a Vision Transformer
-  /// that classifies images of mnist or fashion-mnist, or if the weights belong to another model.
+  /// the file `weights` or, if that name is empty, initialised as for training. Throws Error if the model is not a
+  /// Vision Transformer that classifies images of mnist or fashion-mnist, or if the weights belong to another model.
   Member(const std::string& config, const std::vector<std::string>& sets, const std::string& weights);
 
   const Experiment& experiment() const { return experiment_; }

@@ -33,8 +33,8 @@ void crop(Image& image, Index padding, Index top, Index left);
 /// Mirrors an image left to right.
 void flip(Image& image);
 
-/// An operation of RandAugment. `strength` is from 0 (the image hardly changes) to 1; autocontrast and equalize ignore
-/// it. `sign`, 1 or -1, is the direction of operations that have two directions.
+/// An operation of RandAugment. `strength` is from 0 (the image hardly changes) to 1; identity, autocontrast and
+/// equalize ignore it. `sign`, 1 or -1, is the direction of operations that have two directions.
 struct AugmentOperation {
   const char* name;
   void (*apply)(Image& image, double strength, double sign);

@@ -29,8 +29,8 @@ void change_contrast(Image& image, double factor) {
 
 void change_saturation(Image& image, double factor) { enhance(image, grey_of(image), factor); }
 
-// With h the hue in sixths, k = (n + h) mod 6 and s the saturation, a channel is v - v s max(0, min(k, 4 - k, 1)), n =
-// 5 for R, 3 for G, 1 for B.
+// With hue h in sixths of the circle, saturation s and value v, a channel is v - v s max(0, min(k, 4 - k, 1)), where
+// k = (n + h) mod 6 and n = 5 for R, 3 for G, 1 for B.
 void turn_hue(Image& image, double turn) {
   HEED_ASSERT(image.size.channels == 3);
   const Index n = image.size.pixels();

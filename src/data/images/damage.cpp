@@ -37,8 +37,8 @@ std::string bmp_damage(Bytes bytes, const ImageSize& size) {
   return number_at(bytes, 10, 4, true) + rows > bytes.size() ? ends_early : "";
 }
 
-/// Blocks follow the header and its palette: extensions, each introduced by 0x21, then a frame, introduced by 0x2c.
-/// Both end with blocks of data, each preceded by its length; a length of 0 ends them.
+/// The header and its palette are followed by extensions, each introduced by 0x21, then by a frame, introduced by 0x2c.
+/// An extension or frame ends with blocks of data, each preceded by its length; a length of 0 follows the last block.
 std::string gif_damage(Bytes bytes) {
   const auto palette = [&](std::size_t flags) {
     const std::size_t value = number_at(bytes, flags, 1, true);

@@ -46,7 +46,7 @@ struct Inconsistent {};
 
 /// Inflates a PNG's rows for stb_image, which expects `expected` bytes and frees the result. Writes the actual number
 /// of bytes to `found`; returns null on failure. Interlacing at most doubles the expected number, except for the
-/// smallest images; longer data, compressed or not, are refused before they cost memory or time.
+/// smallest images, hence 64 more; longer data, compressed or not, are refused before they cost memory or time.
 static char* stbi_zlib_decode_malloc_guesssize_headerflag(const char* data, int length, int expected, int* found,
                                                           int with_header) {
   const unsigned most = 2 * static_cast<unsigned>(expected) + 64;
@@ -83,8 +83,8 @@ static stbi_uc* load_first_frame(const std::vector<stbi_uc>& bytes, int& width, 
   const bool found = stbi__gif_load_next(&context, &gif, &components, 4, nullptr) == gif.out && gif.out != nullptr;
   const bool complete = gif.start_x < gif.max_x && gif.start_y < gif.max_y && gif.cur_y >= gif.max_y;
   if (found && !complete) stbi__err("the data of its first frame are incomplete", "");
-  // stb_image fills the canvas around the frame with the background colour, red and blue swapped; in browsers it is
-  // transparent.
+  // stb_image fills the canvas around the frame with the background colour, red and blue swapped; browsers leave
+  // this area transparent.
   for (int i = 0; found && i < gif.w * gif.h; ++i)
     if (gif.history[i] == 0) gif.out[4 * i + 3] = 0;
   std::free(gif.background);

@@ -95,8 +95,8 @@ constexpr const char *images_type = "idx3-ubyte", *labels_type = "idx1-ubyte", *
 using FilesByPrefix = std::map<std::string, Directory>;
 
 /// Returns one file with these names for each prefix, from the first directory that has any: the given one, or a
-/// subdirectory of it in which torchvision or EMNIST's archive places them. A plain file is preferred to a .gz, then
-/// the first by name.
+/// subdirectory of it in which torchvision or EMNIST's archive places them. Of several files with
+/// one prefix, returns the first by name, of plain files if there are any, otherwise of .gz files.
 FilesByPrefix find_all(const std::string& set, const Directory& directory, const Names& names) {
   FilesByPrefix found;
   const auto order = [](const Directory& file) { return std::pair(file.extension() == ".gz", file); };
@@ -124,8 +124,8 @@ struct Place {
                                                       : "."),
         prefix(directory == path ? "" : path.filename().string() + "-") {}
 
-  /// Returns `prefix`, if given; otherwise an empty prefix if a file has none, or else the prefix of the only set among
-  /// the files. Throws Error if there are several sets.
+  /// Returns `prefix` if it is not empty, if a file has no prefix, or if there are no files; otherwise the prefix of
+  /// the only set among the files. Throws Error if there are several sets.
   std::string choose(const FilesByPrefix& found) const {
     if (!prefix.empty() || found.empty() || found.contains("")) return prefix;
     require(found.size() == 1, "{}: contains several sets; choose one, for example data.path={}", directory.string(),
@@ -135,7 +135,7 @@ struct Place {
 };
 
 /// Reads the classes of EMNIST from a file of lines "LABEL CODE [CODE]". The name of a class consists of the characters
-/// with these codes. Labels are consecutive.
+/// with these codes. Labels must be consecutive.
 std::map<int, std::string> mapping_of(const Directory& path) {
   const std::vector<std::uint8_t> bytes = read_file(path, read_limit());
   std::map<int, std::string> names;

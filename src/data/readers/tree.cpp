@@ -183,9 +183,10 @@ bool is_doubled(const fs::path& directory, const TreeKind& kind) {
          directories_in(directory) == std::vector<std::string>{directory.filename().string()};
 }
 
-/// Throws Error if the supposed classes are splits under unknown names, such as training_set/ and test_set/:
-/// directories that contain no examples themselves, but subdirectories with the same names. Directories may be doubled,
-/// such as training_set/training_set/; a doubled directory of unlabelled examples is ignored.
+/// Throws Error if the supposed classes are splits under unknown names, such as training_set/ and test_set/: at least
+/// two directories, one with "train" in its name, that contain no examples themselves but have at least two names of
+/// subdirectories in common. Directories may be doubled, such as training_set/training_set/; a doubled directory of
+/// unlabelled examples is ignored.
 void require_no_renamed_parts(const fs::path& part, const std::vector<std::string>& classes, const TreeKind& kind) {
   const auto names_training = [](const std::string& name) { return lower(name).find("train") != std::string::npos; };
   if (classes.size() < 2 || std::ranges::none_of(classes, names_training)) return;

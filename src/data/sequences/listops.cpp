@@ -105,7 +105,7 @@ class Expressions {
 
  private:
   void draw_block() {
-    // Allows a few seconds' worth of rejected tokens. About 1% of the drawings are accepted with the default lengths.
+    // Limits consecutive rejected drawings to a few seconds of work. With the default lengths, about 1% are accepted.
     const Index most_failures = std::clamp((Index{1} << 31) / setting_.max, Index{1} << 10, Index{1} << 22);
     require(failures_ < most_failures,
             "listops: found only {} different expressions of depth {}, args {} and {} < length < {}; generate fewer, "

@@ -62,8 +62,8 @@ struct Line {
 const data::TreeKind line_kind{nullptr, "line", "", "", false};
 
 /// Calls f(line) for each line of a file, ended by LF or CRLF. Throws Error if there are no lines, or if they end with
-/// CR alone. A line for which f throws Error is bad. With `skip`, bad lines are left out with a warning, unless all
-/// lines are bad; otherwise throws BadFiles with their number and the reasons for the first 20.
+/// CR alone. A line for which f throws Error is bad. If there are bad lines, throws BadFiles with their number and
+/// the reasons for the first 20; with `skip`, warns instead and leaves them out, unless all lines are bad.
 template <class F>
 void for_each_line(const fs::path& path, bool skip, const F& f) {
   const std::vector<std::uint8_t> bytes = data::read_file(path, data::read_limit());
@@ -197,8 +197,9 @@ fs::path validation_lines(const fs::path& root) {
   return found.empty() ? fs::path() : root / found[0];
 }
 
-/// Returns the classes in files of lines label<TAB>text. An empty label is not a class. A first line whose label occurs
-/// in no other line may be a header: it is an error unless data.header decides.
+/// Returns the classes in files of lines label<TAB>text. An empty label is not a class. The first line of train.tsv
+/// may be a header if no other line has its label, except for first lines of the other files; this is an error unless
+/// data.header decides.
 std::vector<std::string> line_classes(const fs::path& root, const std::string& header) {
   Counts counts;
   const std::string first = count_labels(root / "train.tsv", counts);

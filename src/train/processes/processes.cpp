@@ -107,7 +107,7 @@ class MpiRanks : public Ranks, private Wire {
   void sum(std::span<float> numbers) override { exchange_.sum(numbers); }
   void sum(std::span<double> numbers) override {
     if (std::has_single_bit(static_cast<unsigned>(count_))) return exchange_.sum(numbers);
-    // A tree needs a power of two; any other number of processes is reported as an error later.
+    // A tree needs a power of two. Any other number of processes is reported as an error later; until then, MPI sums.
     MPI_Allreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_DOUBLE, MPI_SUM, sums_);
   }
 

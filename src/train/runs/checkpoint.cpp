@@ -27,7 +27,7 @@ Number number(const SafetensorsFile& file, const std::string& key) {
 
 /// Calls f(name, view) for each tensor of the training state: the optimiser's momentum or running means of each
 /// trainable tensor, laid out like the weights; the average of the weights, if there is one; with a teacher, the
-/// student's tensors and the teacher's head; the task's state. Prepared tensors are left out.
+/// student's tensors and the teacher's training-only ones; the task's state. Prepared tensors are left out.
 template <class T, class F>
 void for_state_tensors(RunState<T>& state, const F& f) {
   const ParameterList& list = state.parameters.list();

@@ -280,8 +280,8 @@ void use_record(Experiment& experiment, const DataRecord& record) {
   if (data.path.empty() && there) data.path = record.path;
   if (there || data.path.empty() || normal(data.path) != record.path || !are_at(data, "")) return;
   // If several data sets share a directory, the recorded path is a prefix of the names of one set's files, not a
-  // directory; relative to it, the files' names begin with "..". The default directory then holds another set, so the
-  // path is kept.
+  // directory; relative to it, the files' names begin with "..". The default directory may then hold another set, so
+  // the path is kept.
   const auto beside_path = [](const auto& file) { return file.first.starts_with(".."); };
   if (std::ranges::none_of(record.recorded.files, beside_path)) data.path.clear();
 }

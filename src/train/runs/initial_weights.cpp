@@ -24,7 +24,7 @@ std::string file_of(const std::string& source) {
   return RunPaths(source).weights();
 }
 
-/// Returns the rows of a file's position embedding; the height is 0 unless the file is in the directory of a Vision
+/// Returns the rows of a file's position embedding; their `height` is 0 unless the file is in the directory of a Vision
 /// Transformer's run.
 PositionRows rows_of(const std::string& file) {
   const RunPaths run(std::filesystem::absolute(file).parent_path());

@@ -250,7 +250,7 @@ class Dino : public Task<T> {
   std::vector<std::string> names_;  ///< class names, once a set is open
   Parameters<T> teacher_;
   Inference<T> teacher_pass_;
-  Tensor<T> center_, entropy_;  ///< entropy_ [2]: sum over the epoch's steps, and their number
+  Tensor<T> center_, entropy_;  ///< entropy_ [2]: sum of the entropies of the epoch's steps, number of steps
   Tensor<T> logits_;
   Teaching<T> teaching_;
 };

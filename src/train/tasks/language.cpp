@@ -73,8 +73,9 @@ class TrainingWindows : public TokenBatches<T> {
   RandomStream random_;
 };
 
-/// Windows of a text that together predict each byte once, except the first byte without a start token. Positions after
-/// the end of a shorter window have no target and, since attention is causal, do not affect earlier positions.
+/// Windows of a text that together predict each byte once; without a start token, the first byte is not predicted.
+/// Positions after the end of a shorter window have no target and, since attention is causal, do not affect earlier
+/// positions.
 template <class T>
 class EvaluationWindows : public TokenBatches<T> {
  public:

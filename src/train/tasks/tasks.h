@@ -24,7 +24,8 @@ std::unique_ptr<Task<T>> make_language(const Experiment& experiment, const Model
 template <class T>
 std::unique_ptr<Task<T>> make_sequence_classification(const Experiment& experiment, const Model& model);
 
-/// Returns the task of self-distillation, for a model of nn/dino.h; for a plain backbone, its open() throws Error.
+/// Returns the task of self-distillation, for a model of nn/dino.h; for a plain backbone, the task's open() throws
+/// Error.
 template <class T>
 std::unique_ptr<Task<T>> make_dino(const Experiment& experiment, const Model& model);
 

@@ -55,7 +55,7 @@ Definition definition_of(const std::string& identity, PersonalTask task);
 std::string equations_of(const Definition& definition);
 
 /// Creates the mechanism: forward and, by dual numbers, backward in every number type. The cost of its forward pass is
-/// counted; the backward pass is assumed to cost three times as much.
+/// counted; the backward pass is assumed to execute three times as many operations and twice as many contractions.
 std::unique_ptr<Mechanism> mechanism_of(const Definition& definition);
 
 /// Planted bugs of a header, one for each marked point.

@@ -141,7 +141,7 @@ std::string rounded(double x, Index digits, int neighbour) {
   const double unit = std::pow(10.0, std::floor(std::log10(std::abs(x))) - static_cast<double>(digits - 1));
   const std::string text = fmt::format("{:.{}e}", std::round(x / unit) * unit, digits - 1);
   const std::size_t e = text.find('e');
-  if (neighbour == 0 || e == std::string::npos) return text;  // "nan" or "inf" for the smallest and largest x
+  if (neighbour == 0 || e == std::string::npos) return text;  // no e: "nan" or "inf", for extreme x
   // Computes neighbours of the rounded number, not of x: 9.996 is 10.0 in three digits, between 9.99 and 10.1.
   std::string figures = text.substr(0, e);
   std::erase(figures, '.');

@@ -18,8 +18,8 @@ namespace {
 /// Maximum relative error of an output: sums in different orders differ far less.
 constexpr double output_tolerance = 1e-6;
 
-/// Maximum error of a gradient relative to the tensor's largest element: in double and in Counted, and in float. The
-/// rounding errors of analytic derivatives are smaller, the errors of finite differences larger.
+/// Maximum errors of a gradient, relative to the tensor's largest element: one for double and Counted, one for float.
+/// The rounding errors of analytic derivatives are smaller, the errors of finite differences larger.
 constexpr double double_precision = 1e-11, float_precision = 2e-5;
 
 /// Problem reported for a process that sends anything but answers.
@@ -95,8 +95,8 @@ class Marker {
     if (std::ranges::find(mark.says, what) == mark.says.end()) mark.says.push_back(what);
   }
 
-  /// Marks a point as right unless an answer is missing, is an error or rejects a shape of the reference, or `compare`
-  /// finds an error in an answer.
+  /// Marks a point as right unless an answer is missing, is an error or rejects a shape of the reference, `compare`
+  /// finds an error in an answer, or all answers reject their shapes.
   template <class Compare>
   Mark mark_cases(Question question, const Compare& compare) {
     const Answers& given = answers(question);

@@ -203,7 +203,7 @@ Confined::Confined(std::vector<std::string> words, const Confinement& confinemen
               failure.write,
               getpid()};
   start_ = std::chrono::steady_clock::now();
-  // A compiler gets 20 times as long: it waits only for a CPU and for its children, whose CPU time is limited.
+  // A compiler gets 20 times `seconds`: it waits only for a CPU and for its children, whose CPU time is limited.
   const double patience = confinement.programs ? 20 : 1;
   deadline_ = start_ + std::chrono::milliseconds(static_cast<Index>(1000 * patience * confinement.seconds));
   process_ = fork();

@@ -25,7 +25,7 @@ constexpr std::uint32_t machine = AUDIT_ARCH_AARCH64;
 constexpr std::uint32_t machine = 0;  // an unknown architecture ends the process at its next call
 #endif
 
-/// Calls that are missing in the headers of older systems. From 424 on, numbers are the same on all architectures.
+/// Calls that are missing in the headers of older systems. From 424 on, numbers are the same on both architectures.
 constexpr long fchmodat2 = 452, setxattrat = 463, removexattrat = 466, file_setattr = 469;
 
 constexpr sock_filter load(std::size_t offset) {
