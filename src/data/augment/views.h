@@ -18,7 +18,7 @@ Box draw_part(ImageSize size, const std::vector<double>& scale, const RandomStre
 /// 0.6..1.4, 0.6..1.4 and 0.8..1.2, and a hue rotation uniform in -0.1..0.1 of the circle.
 void jitter(Image& image, const RandomStream& stream);
 
-/// The augmentations of views that data.augment selects.
+/// Maker of the views of an image, with the augmentations that data.augment selects.
 class ViewMaker {
  public:
   /// Views 0 and 1 have size `large`, the others dino.local_size.

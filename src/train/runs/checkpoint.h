@@ -74,8 +74,8 @@ void share_weights(Ranks& ranks, Parameters<T>& parameters) {
   ranks.share(std::as_writable_bytes(std::span(parameters.data(), static_cast<std::size_t>(parameters.size()))));
 }
 
-/// Throws Error if the progress is impossible in a run of `epochs` epochs of `batches` batches, with `more` steps in
-/// addition to those of its epochs and batches.
+/// Throws Error if the progress is impossible in a run of `epochs` epochs of `batches` batches, with `more` steps
+/// beyond those of its completed epochs and batches.
 void check_progress(const std::string& path, const RunProgress& progress, Index epochs, Index batches, Index more = 0);
 
 }  // namespace heed

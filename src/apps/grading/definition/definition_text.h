@@ -1,4 +1,4 @@
-// Text of the C++ header written for a definition: selection of planted bugs, and its function cost().
+// Parts of the C++ header written for a definition: the text of planted bugs, and the function cost().
 #pragma once
 
 #include "definition.h"

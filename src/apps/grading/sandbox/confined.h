@@ -38,7 +38,8 @@ struct Confinement {
 ///   standard input for messages from the grader, file descriptor 3 for messages to the grader, and no other open file
 ///   except its standard output and error, which are discarded, or written to `log` in its directory if it may write;
 ///   a filter of system calls (seccomp): no signals to others, no sockets, no change of group, and, unless allowed, no
-///   processes or threads, no second program, and no changes to any file; forbidden calls are recorded;
+///   processes or threads, and no changes to any file; if the kernel reports the forbidden calls of a process that may
+///   not start programs, they are recorded, and it cannot replace its program either;
 ///   access only to the system's programs and libraries, its directory, and `readable`, if the kernel has Landlock.
 ///
 /// Linux only. Throws SystemError if it cannot be started this way. The first of `words` is the program's path.
