@@ -9,7 +9,8 @@
 namespace heed {
 
 /// Returns the number of query rows per block: all of them for up to 95 queries, and 48 to 80 for more (the last block
-/// may be smaller). Each block packs all keys and values, so a few rows more than 64 are not worth a second block.
+/// may be smaller). Every block packs keys or values for its products, so a few rows more than 64 are not worth a
+/// second block.
 inline Index map_block(Index queries) {
   const Index blocks = std::max<Index>((queries + 32) / 64, 1);
   return std::max<Index>((queries + blocks - 1) / blocks, 1);
@@ -19,9 +20,9 @@ inline Index map_block(Index queries) {
 /// two lines take a quarter longer than aligned rows.
 inline Index padded_row(Index columns) { return (columns + 15) / 16 * 16; }
 
-/// Returns true if the map is saved for the backward pass instead of recomputed: if it is no larger than q, k, v and
-/// out, which are saved anyway (for N = M and d = e, up to N = 4 d). Memory thus stays O(N). Reading an element, even
-/// from L3, takes a quarter of the time of recomputing a score of 16 channels.
+/// Returns true if the map is saved for the backward pass instead of recomputed: if it has no more elements than q, k,
+/// v and out together, which are saved anyway (for N = M and d = e, up to N = 4 d). Memory thus stays O(N). Reading an
+/// element, even from L3, takes a quarter of the time of recomputing a score of 16 channels.
 inline bool keeps_map(const AttentionShape& s) {
   return s.queries * s.keys <= (s.queries + s.keys) * (s.width + s.value_width);
 }

@@ -104,7 +104,7 @@ template <class T>
 struct AttentionInput {
   AttentionShape shape;
   Heads<const T> q, k, v;
-  std::span<const View<const T>> parameters{};  ///< the mechanism's, in declaration order; may be empty with `prepared`
+  std::span<const View<const T>> parameters{};  ///< in declaration order; may be empty if `prepared` is not
   AttentionMemory<const T> prepared{};          ///< computed from `parameters` (capabilities/preparation.h)
   Products products = Products::exact;          ///< precision of products of queries, keys and values
 };
@@ -224,8 +224,8 @@ struct MechanismEntry {
   /// Creates a mechanism with the given options; throws Error for unknown names and bad values.
   std::unique_ptr<Mechanism> (*make)(const OptionValues& options);
   std::vector<OptionInfo> (*options)();
-  /// Option sets that together reach every branch of the mechanism's code. Gradients, costs and number types are
-  /// checked for each set, in all shapes of the checks that the mechanism accepts.
+  /// Option sets that together reach every branch of the mechanism's code. For each set, gradients, costs and number
+  /// types are checked with every test shape that the mechanism accepts.
   std::vector<OptionValues> (*variants)();
   /// Option sets that are worth comparing with other mechanisms.
   std::vector<MechanismSetting> (*settings)();

@@ -34,15 +34,15 @@ using EntryMaker = MechanismEntry (*)();
 struct PluginRecord {
   char mark[16];        ///< plugin_mark, which ends with the version of the contract
   char version[16];     ///< heed's version
-  char compiler[64];    ///< __VERSION__
+  char compiler[64];    ///< its __VERSION__
   char headers[16];     ///< checksum of heed's public headers
   char flags[512];      ///< compiler flags
   char source[512];     ///< absolute path of the header from which it was compiled
   std::uint64_t count;  ///< number of mechanisms
   const EntryMaker* makers;
 };
-inline constexpr char plugin_mark[16] = "heed plugin 2";  // version 1: mechanisms without capabilities, heed 0.2.0
-inline constexpr std::size_t plugin_mark_text = 12;       // number of characters before the version
+inline constexpr char plugin_mark[16] = "heed plugin 2";  // version 1, of heed 0.2.0, has no capabilities
+inline constexpr std::size_t plugin_mark_text = 12;       // number of characters of plugin_mark before the version
 
 /// Returns mechanism_entry<M>, after checks for mistakes whose compiler messages would be unclear.
 template <class M>

@@ -1,9 +1,10 @@
-// Replacements for C library functions whose last bits differ between libraries and processors. They use only
-// additions, products, quotients and fused multiply-adds, so they give the same bits everywhere. Special cases,
-// such as log(0) = -infinity, are as in <cmath>; std::sqrt is correctly rounded and needs no replacement.
+// Replacements for C library functions whose last bits differ between libraries and processors. They round only in
+// sums, differences, products, quotients and fused multiply-adds, which IEEE 754 defines exactly, so they give the same
+// bits everywhere. Special cases, such as log(0) = -infinity, are as in <cmath>; std::sqrt is correctly rounded and
+// needs no replacement.
 //
-// u = 2^-53 is half a unit in the last place of a double. Results in float are rounded from double; their error is at
-// most 0.501 units in the last place.
+// u = 2^-53 is the unit roundoff of double. Results in float are rounded from double; their error is at most 0.501
+// units in the last place.
 #pragma once
 
 namespace heed::math {

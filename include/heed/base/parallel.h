@@ -47,17 +47,18 @@ bool alone();
 void parallel_run(Index pieces, void (*call)(const void*, Index), const void* function);
 }  // namespace detail
 
-/// Calls f(piece) once for each piece in [0, pieces), on all idle threads. Pieces must not depend on each other. If
-/// some throw, the exception of the lowest-numbered piece is rethrown after all have ended.
+/// Calls f(piece) once for each piece in [0, pieces), in parallel on the calling thread and all idle ones. Pieces must
+/// not depend on each other. If some throw, the exception of the lowest-numbered piece is rethrown after all have
+/// ended.
 template <class F>
 void parallel_for(Index pieces, const F& f) {
   detail::parallel_run(
       pieces, [](const void* function, Index piece) { (*static_cast<const F*>(function))(piece); }, std::addressof(f));
 }
 
-/// Divides [0, size) into at most 64 ranges of at least `grain` elements and calls f(begin, end) for each on all
-/// threads. If no other thread is available, calls f once for the whole range, which avoids repeated preparation in f.
-/// The result for an element must therefore not depend on its range; sums over ranges need parallel_for.
+/// Divides [0, size) into at most 64 ranges of at least `grain` elements and calls f(begin, end) for each, in parallel.
+/// If no other thread is available, calls f once for the whole range, which avoids repeated preparation in f. The
+/// result for an element must therefore not depend on its range; sums over ranges need parallel_for.
 template <class F>
 void parallel_ranges(Index size, Index grain, const F& f) {
   const Index pieces = detail::alone() ? 1 : std::clamp<Index>(size / std::max<Index>(grain, 1), 1, 64);

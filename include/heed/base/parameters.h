@@ -67,7 +67,7 @@ struct ParameterSpec {
   Initial initial{};
   bool decay = true;      ///< true if weight decay applies
   bool trainable = true;  ///< false for a buffer, which is stored with the weights but has no gradient
-  bool prepared = false;  ///< computed from others once per step (tape/preparation.h); not trainable, not in files
+  bool prepared = false;  ///< computed once per step from other tensors (tape/preparation.h); never trained or stored
   Multiplied multiplied = Multiplied::no;
   bool running = false;              ///< a buffer updated by training passes
   bool nonnegative = false;          ///< a variance: a negative value in a file is an error

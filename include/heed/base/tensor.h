@@ -77,7 +77,7 @@ inline std::string to_string(const Shape& shape) {
 
 }  // namespace heed
 
-/// Formats shapes in messages; the text is built only when the message is.
+/// Formats shapes in messages. A shape is converted to text only when its message is formatted.
 template <>
 struct fmt::formatter<heed::Shape> {
   constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }

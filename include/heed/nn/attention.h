@@ -67,7 +67,7 @@ class AttentionLayer {
   template <class T>
   Var<T> operator()(Var<T> x, Var<T> residual = {}, Tokens tokens = Tokens::all, const LayerNormLayer* norm = nullptr,
                     const AttentionVisitor<T>* visit = nullptr) const {
-    if (norm && !takes_shortcuts(x.tape())) {  // one norm serves qkv and gate
+    if (norm && !takes_shortcuts(x.tape())) {  // computes the norm once, for both qkv and gate
       x = (*norm)(x);
       norm = nullptr;
     }

@@ -46,9 +46,9 @@ inline double drop_path_at(double last, Index i, Index count) {
   return count == 1 ? 0 : last * static_cast<double>(i) / static_cast<double>(count - 1);
 }
 
-/// Options that differ between the blocks of a model, besides their mechanisms.
+/// Options of one block, besides its mechanism; they may differ between the blocks of a model.
 struct BlockOptions {
-  double dropout = 0;                         ///< probability of dropping an activation, in training
+  double dropout = 0;                         ///< probability of dropping an element, in training
   double drop_path = 0;                       ///< probability of skipping a branch, in training
   std::uint64_t place = 0;                    ///< distinguishes the blocks' random streams
   std::optional<AdderLinearOptions> adder{};  ///< options of adder layers, if the block uses them

@@ -53,7 +53,7 @@ struct Sampling {
 };
 
 /// Returns the token that a uniform number u in [0, 1) selects: the first at which the running sum of softmax(logits /
-/// temperature), in double, exceeds u.
+/// temperature) over the tokens that top_k admits, in double, exceeds u.
 template <class T>
 int draw_token(std::span<const T> logits, const Sampling& sampling, double u);
 

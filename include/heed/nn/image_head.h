@@ -49,7 +49,7 @@ class ImageHead {
     return distilled_ ? scale(add(logits, head_dist_->after(norm_, token(x, 1))), 0.5) : logits;
   }
 
-  /// Returns the classifier's input [B, D] from x; the mean of both inputs with two classifiers.
+  /// Returns the classifier's input [B, D] from x; for two classifiers, the mean of their inputs.
   template <class T>
   Var<T> features(Var<T> x) const {
     const typename Tape<T>::Scope scope(x.tape(), pool_name_);

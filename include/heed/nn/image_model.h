@@ -39,7 +39,7 @@ class ImageModel : public ModelBase<Derived> {
   ModelConfig config_;
 };
 
-/// Base of image models with batch norm, in which the results of the images of a step depend on each other.
+/// Base of image models with batch norm, which makes the results of the images of a step depend on each other.
 template <class Derived>
 class BatchNormModel : public ImageModel<Derived> {
  public:

@@ -10,9 +10,9 @@
 
 namespace heed {
 
-/// Returns true if a pass may fuse operations and skip tokens without effect on the results. Papers count every
-/// operation separately, so passes with Counted may not, and dry runs and traced passes only if Observers::trace_fused
-/// is set.
+/// Returns true if a pass may fuse operations and skip tokens without effect on the results. Returns false for Counted
+/// and, unless Observers::trace_fused is set, for dry runs and traced passes, since counts include every operation
+/// separately, as in papers.
 template <class T>
 bool takes_shortcuts(const Tape<T>& tape) {
   const Pass<T>& pass = tape.pass();
@@ -20,7 +20,7 @@ bool takes_shortcuts(const Tape<T>& tape) {
          (pass.observers.trace_fused || (!pass.execution.dry_run && pass.observers.trace == nullptr));
 }
 
-/// Returns the parameter, or none for an id below 0.
+/// Returns the parameter, or an empty handle for an id below 0.
 template <class T>
 Var<T> parameter_or_none(Tape<T>& tape, ParameterId id) {
   return id < 0 ? Var<T>{} : tape.parameter(id);

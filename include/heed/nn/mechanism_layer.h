@@ -13,7 +13,7 @@ namespace heed {
 class MechanismLayer {
  public:
   /// `shape` gives the numbers of queries and keys, and the grid or the sequence; the layout gives the other sizes.
-  /// Throws Error if the mechanism does not support it.
+  /// Throws Error if the mechanism does not support the resulting shape.
   MechanismLayer(std::string name, std::unique_ptr<Mechanism> mechanism, Index dim, Index heads, AttentionShape shape)
       : name_(std::move(name)), mechanism_(std::move(mechanism)), layout_(mechanism_->layout(dim, heads)) {
     shape_ = layout_.among(shape.queries, shape.keys, shape);

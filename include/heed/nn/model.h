@@ -10,7 +10,7 @@
 
 namespace heed {
 
-/// Sequences of tokens; the first lengths[b] tokens of row b are valid; without lengths, all T are.
+/// Sequences of tokens; the first lengths[b] tokens of row b are valid, or all T tokens if `lengths` is empty.
 struct Sequences {
   View<const int> tokens{};   ///< [B, T]
   View<const int> lengths{};  ///< [B], or empty
@@ -59,7 +59,7 @@ class Model {
  public:
   virtual ~Model() = default;
 
-  /// Returns the trainable tensors and buffers.
+  /// Returns the declarations of all tensors: trainable ones, prepared ones and buffers.
   const ParameterList& parameters() const { return list_; }
 
   /// Returns one example for logits() with shapes only, without data.

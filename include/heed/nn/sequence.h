@@ -21,8 +21,9 @@ namespace heed {
 /// A Transformer for sequences of tokens: language model, classifier, or classifier of pairs.
 class SequenceModel : public ModelBase<SequenceModel> {
  public:
-  /// Throws Error for an invalid configuration, as VisionTransformer does, and if a mechanism or an option needs an
-  /// image grid or, for task = "lm", has no causal form.
+  /// Throws Error for an invalid configuration, as VisionTransformer does, if a mechanism or an option needs an image
+  /// grid, if pool = "cls" is combined with causal attention, and if, for task = "lm", a mechanism has no causal form
+  /// or has causal = false.
   SequenceModel(const ModelConfig& model, const AttentionConfig& attention, double dropout = 0, double drop_path = 0);
 
   /// Returns the model's configuration.

@@ -45,8 +45,8 @@ struct AttentionOperands {
     return segments() ? layout.among(segments()->length(image), common) : layout.among(queries(), keys(), common);
   }
 
-  /// Returns `common` with the token counts of the first image, and `whole` false if any sequence of the batch is
-  /// shorter than `longest`.
+  /// Returns `common` with the token counts of the first image, and with `whole` = false if any sequence of the batch
+  /// is shorter than `longest`.
   AttentionShape first_shape(const AttentionLayout& layout, AttentionShape common) const {
     common.whole = true;
     for (Index image = 0; image < (segments() ? images() : 1) && common.sequence(); ++image)
@@ -80,7 +80,7 @@ Var<T> attention(const Mechanism& mechanism, const AttentionOperands<T>& of, con
                  Var<T> prepared = {});
 
 /// Computes attention on separate tensors: q [B, H, N, d], k [B, H', M, d'], v [B, H', M, e], out [B, H, N, e], where
-/// the mechanism's layout gives H' key heads for H query heads. Operands that it does not use are omitted.
+/// the mechanism's layout gives H' key heads for H query heads. Operands that the mechanism does not use are omitted.
 template <class T>
 Var<T> attention(const Mechanism& mechanism, Var<T> q, Var<T> k, Var<T> v, AttentionShape shape = {},
                  std::span<const Var<T>> parameters = {}, ViewFor<T> noise = {});

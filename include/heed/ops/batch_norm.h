@@ -19,8 +19,8 @@ struct BatchNormOptions {
 /// examples.batch ("synchronised batch norm", PyTorch's SyncBatchNorm), otherwise those of the microbatch.
 ///
 /// In training, with xn = (x - mean) scale, g = gamma dy and means over the group:
-///   dx = scale (g - mean(g) - xn mean(g xn)); in evaluation, dx = scale g.
-///   dgamma = sum dy xn,  dbeta = sum dy.
+///   dx += scale (g - mean(g) - xn mean(g xn)); in evaluation, dx += scale g.
+///   dgamma += sum dy xn,  dbeta += sum dy.
 template <class T>
 Var<T> batch_norm(Var<T> x, Var<T> gamma, Var<T> beta, View<T> running_mean, View<T> running_variance,
                   const BatchNormOptions& options = {});

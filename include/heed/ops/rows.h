@@ -6,8 +6,8 @@
 
 namespace heed {
 
-/// Minimum work of a partial sum, or of a head computed separately, in elementary operations; about ten microseconds.
-/// The bits of results depend on it.
+/// Minimum work, in elementary operations, of a partial sum, of a part of a product, or of a head computed separately;
+/// about ten microseconds. The bits of results depend on it.
 inline constexpr Index parallel_grain = Index{1} << 18;
 
 /// Minimum work of a range of rows: about three microseconds, several times the cost of passing it to another thread.

@@ -7,7 +7,7 @@ namespace heed {
 
 /// Computes y = exp(x - max) / sum exp(x - max) over the last axis.
 ///
-///   dx = y (dy - sum y dy)
+///   dx += y (dy - sum y dy)
 template <class T>
 Var<T> softmax(Var<T> x);
 

@@ -14,7 +14,7 @@ class Arena {
  public:
   Arena() = default;
 
-  /// `first` is owned by the caller; it is used before any other memory and must outlive the arena.
+  /// `first` is owned by the caller and must outlive the arena. It is used until more memory is needed.
   explicit Arena(std::span<std::byte> first) : first_(first) {
     const std::size_t past = reinterpret_cast<std::uintptr_t>(first.data()) % alignment;
     first_ = first.subspan(std::min(first.size(), past == 0 ? 0 : alignment - past));

@@ -144,14 +144,14 @@ struct Operation {
 template <class T>
 class Tape {
  public:
-  /// `memory` is owned by the caller; it is used before any other memory and must outlive the tape.
+  /// `memory` is owned by the caller and must outlive the tape. It is used until more memory is needed.
   explicit Tape(const Pass<T>& pass = {}, std::span<T> memory = {});
   ~Tape();
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
-  /// Starts another pass in the same memory; without an argument, repeats the last pass that was given. Invalidates
-  /// existing handles.
+  /// Starts another pass in the same memory; without an argument, with the settings last given. Invalidates existing
+  /// handles.
   void clear() { clear(start_); }
   void clear(const Pass<T>& pass);
 
@@ -162,7 +162,7 @@ class Tape {
   /// Starts a pass without gradients of the weights.
   void begin(Parameters<T>& weights);
 
-  /// Memory reserved by the passes so far.
+  /// Capacities of the lists so far, and the size in bytes of the largest pass so far.
   struct Capacity {
     std::size_t nodes = 0, backward_steps = 0, buffers = 0;
     Index bytes = 0;
@@ -344,7 +344,7 @@ class Tape {
   };
   /// A recorded backward function.
   struct BackwardStep {
-    std::uint32_t result, index;  ///< the result's node, and its index among the results of the pass
+    std::uint32_t result, index;  ///< indices of the result's node, and of the result among those of the pass
     void (*run)(const void* closure, const Adjoint<T>& dy);
     const void* closure;
     const char* operation;  ///< null for a recomputed part, whose operations are timed and observed individually

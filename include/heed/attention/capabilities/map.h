@@ -9,7 +9,7 @@ namespace heed {
 template <class T>
 struct AttentionMap {
   AttentionInput<T> in;
-  Heads<T> map;                       ///< one matrix per head; map_shape() in all
+  Heads<T> map;                       ///< one matrix per head, together of shape map_shape()
   AttentionMemory<T> saved, scratch;  ///< for intermediate results
 };
 

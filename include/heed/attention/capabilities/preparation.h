@@ -10,7 +10,7 @@ namespace heed {
 template <class T>
 struct AttentionPreparation {
   AttentionShape shape;
-  std::span<const View<const T>> parameters;  ///< the mechanism's, in declaration order
+  std::span<const View<const T>> parameters;  ///< of the mechanism, in declaration order
   bool training = false;
   View<const T> noise{};  ///< standard Gumbel noise of shape noise(shape), in training
   AttentionMemory<T> prepared;

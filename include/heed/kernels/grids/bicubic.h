@@ -85,7 +85,7 @@ struct Grid {
   Index height, width;
 };
 
-/// The cells of a grid that one cell of another depends on, and their weights.
+/// The cells of a grid that one cell of another grid depends on, and their weights.
 template <class Taps>
 struct GridTaps {
   static constexpr std::size_t count = Taps::count * Taps::count;

@@ -118,7 +118,7 @@ template <class T>
 struct OneScale {
   static constexpr Index margin = 3;     ///< cells on each side of a grid row
   static constexpr Index channels = 64;  ///< maximum per block
-  static constexpr double most = 32;     ///< maximum range of the exponents: the smallest weight is 1e-14
+  static constexpr double most = 32;     ///< maximum range of the exponents, so no weight is below 1e-14
 
   Matrix<T> of_terms, of_places;             ///< [N, 1], [places, 1]
   Matrix<T> weighted;                        ///< [height (width + 2 margin), channels]

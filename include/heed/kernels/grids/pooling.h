@@ -1,4 +1,5 @@
-// Landmarks: means of tokens over grid cells, a convolution whose windows are the cells, or selected tokens.
+// Landmarks: means of the tokens of grid cells, outputs of a convolution whose windows are the cells, or selected
+// tokens.
 #pragma once
 
 #include "heed/base/memory_layout.h"
@@ -11,7 +12,7 @@ namespace heed::kernels {
 /// A grid of height x width tokens in row-major order, divided into rows x columns cells. Cell row i covers the token
 /// rows [floor(i height / rows), ceil((i + 1) height / rows)); columns likewise. If `rows` divides `height`, the cells
 /// have equal heights; otherwise neighbours may share a token row. A sequence has height 1; it can also be divided into
-/// cells of `length` consecutive tokens; the last cell has the remainder.
+/// cells of `length` consecutive tokens, the last of which may be shorter.
 struct Cells {
   Index height = 1, width = 0, rows = 1, columns = 0;
   Index length = 0;

@@ -78,7 +78,7 @@ void for_each_run(const Windows& w, Index begin, Index end, const F& f) {
 }
 
 /// Calls f(index in W [O, C, K, K], output, tap, channel) for all weights, one cache line of outputs at a time, since
-/// outputs are contiguous in one of the two layouts.
+/// outputs are contiguous in the result of gather_reversed_weights().
 template <class F>
 void for_each_weight(const Shape& w, const F& f) {
   constexpr Index line = 16;

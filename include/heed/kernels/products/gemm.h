@@ -49,8 +49,8 @@ void gemm(const OperandFor<T>& a, const OperandFor<T>& b, const Matrix<T>& c) {
 
 namespace detail {
 
-/// Computes C = bias + addend and returns the update that adds a product to it. Either addend may be empty; if both
-/// are, does not change C and returns assign.
+/// Computes C = bias + addend and returns the update that adds a product to it. Either may be empty; if both are empty,
+/// does not change C and returns assign.
 template <class T>
 Update assign_addends(const std::type_identity_t<T>* bias, const MatrixFor<T>& addend, const Matrix<T>& c) {
   if (!bias && !addend) return Update::assign;

@@ -41,7 +41,7 @@ void gemm(const Matrix<const float>& a, const PackedWeight& b, Index begin, Upda
 void addmm(const Matrix<const float>& a, const PackedWeight& b, Index begin, const float* bias,
            const Matrix<const float>& addend, const Matrix<float>& c);
 
-/// The second operand B of several products A B, packed once if T has fast kernels.
+/// The second operand B of several products A B, packed once if T is float and packs_weights is true.
 template <class T>
 class SharedOperand {
  public:

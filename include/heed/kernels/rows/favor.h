@@ -52,8 +52,8 @@ void favor_features(double scale, const T* c, const T* h, double added, Matrix<T
 }
 
 /// Replaces dF, the gradient of features F = e + added, by du = e dF, the gradient of scale U, and writes the sum of
-/// row r to sums[r], the gradient of -h and of -c. Fast float: error at most eps relative to |F + added| |dF|; for a
-/// sum, (m + 2) eps relative to the sum of |F + added| |dF|.
+/// row r of du to sums[r], the gradient of -h and of -c. Fast float: error at most eps relative to |F + added| |dF|;
+/// for a sum, (m + 2) eps relative to the sum of |F + added| |dF|.
 template <class T>
 void favor_features_backward(double added, MatrixFor<T> F, Matrix<T> dF, T* sums) {
   for (Index r = 0; r < dF.rows; ++r) {

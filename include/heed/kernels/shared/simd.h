@@ -75,7 +75,7 @@ struct AllLanes {
 };
 
 /// Loads and stores of the first `count` < lanes elements of a vector. Memory beyond them is neither read nor written;
-/// the other lanes are loaded as zero. Targets without masked memory access (SSE) use a small buffer.
+/// the other lanes are loaded as zero. Targets without masked memory access, such as SSE, use a small buffer.
 class FirstLanes {
  public:
   explicit FirstLanes(Index count) : count_(static_cast<std::size_t>(count)), mask_(hn::FirstN(tag, count_)) {}

@@ -32,7 +32,8 @@ struct NewtonInverse {
   Index elements() const { return m * m; }
 };
 
-/// Scratch memory of the iteration: U = X A of a step and the next iterate. newton_factor() uses U as scratch too.
+/// Scratch memory of the iteration: the product U = X A of a step, and the next iterate. newton_factor() uses U as
+/// scratch too.
 template <class T>
 struct NewtonScratch {
   Matrix<T> U, next;
