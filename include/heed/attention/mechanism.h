@@ -19,8 +19,8 @@
 
 namespace heed {
 
-/// The heads of one image: `count` matrices of the same shape, `distance` elements apart. A view into the output of a
-/// projection.
+/// The heads of one image: `count` matrices of the same shape, `distance` elements apart, for example in the output of
+/// a projection.
 template <class T>
 struct Heads {
   Matrix<T> first;
@@ -35,7 +35,7 @@ struct AttentionShape {
   Index heads = 1;        ///< number of query and output heads
   Index queries = 0;      ///< N
   Index keys = 0;         ///< M; equals N except in cross attention
-  Index width = 0;        ///< d, channels per head of queries and keys
+  Index width = 0;        ///< d, channels per head of queries, or of values if there are no queries
   Index value_width = 0;  ///< e, channels per head of values and outputs
   Index grid_height = 0;  ///< rows of the grid of image tokens, stored row by row; 0: no grid
   Index grid_width = 0;

@@ -11,8 +11,8 @@
 
 namespace heed {
 
-/// Set and return the number of threads of parallel_for, initially the number of cores. set_threads() throws Error if
-/// count < 1. A build without threads always has 1.
+/// Set and return the number of threads of parallel_for, initially the number of logical cores. set_threads() throws
+/// Error if count < 1. A build without threads always has 1.
 void set_threads(int count, std::string reason = "asked for");
 int threads();
 

@@ -51,7 +51,7 @@ class Shape {
     return product;
   }
 
-  /// Return the elements per row (the last axis), and the number of rows.
+  /// Return the size of a row, which is that of the last axis, and the number of rows.
   Index row_size() const { return rank_ == 0 ? 1 : (*this)[-1]; }
   Index rows() const { return row_size() == 0 ? 0 : elements() / row_size(); }
 

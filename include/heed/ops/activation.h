@@ -25,9 +25,9 @@ Var<T> gelu_tanh(Var<T> x);
 template <class T>
 Var<T> quick_gelu(Var<T> x);
 
-/// Computes y = f(x) W^T + b + r for the activation f in the name: x [..., I], W [O, I], bias b [O] and residual r
-/// [..., O] optional, y [..., O]. Equals linear(f(x), W, b, r), but does not save f(x): the backward pass recomputes
-/// it.
+/// Compute y = f(x) W^T + b + r for the activation f in the function's name: x [..., I], W [O, I], bias b [O] and
+/// residual r [..., O] optional, y [..., O]. The result equals linear(f(x), W, b, r), but f(x) is recomputed in the
+/// backward pass instead of saved.
 template <class T>
 Var<T> gelu_linear(Var<T> x, Var<T> weight, Var<T> bias = {}, Var<T> residual = {});
 template <class T>

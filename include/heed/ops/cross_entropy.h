@@ -12,7 +12,7 @@ namespace heed {
 /// microbatch.
 ///
 /// Since the rows of t sum to one, loss[b] = log sum exp(logits[b]) - sum_c t logits, and
-///   dlogits = (softmax(logits) - t) dloss / divisor.
+///   dlogits += (softmax(logits) - t) dloss / divisor.
 template <class T>
 Var<T> cross_entropy(Var<T> logits, ViewFor<T> targets, double smoothing, Index divisor);
 

@@ -23,7 +23,7 @@ Var<T> join_rows(Var<T> a, Var<T> b);
 /// 2 B + (V - 2) b. q [B, 2, K] belongs to the caller and must outlive the pass; its rows sum to one, hence -q_i . log
 /// p_j = log sum exp(x_j) - q_i . x_j with x = logits / temperature, and for a view with n pairs
 ///
-///   dlogits_j = (n p_j - sum of the q_i of its pairs) dloss / (divisor temperature).
+///   dlogits_j += (n p_j - sum of the q_i of its pairs) dloss / (divisor temperature).
 template <class T>
 Var<T> dino_loss(Var<T> logits, ViewFor<T> q, double temperature, Index divisor);
 

@@ -38,7 +38,7 @@ Var<T> pair_features(Var<T> x, bool products);
 /// Computes loss = -1 / divisor sum over rows r of log softmax(logits[r])[labels[r]], a scalar; skips rows whose label
 /// is -1. logits [..., V]; one label per row. The labels must outlive the pass.
 ///
-///   dlogits = (softmax(logits) - onehot(label)) dloss / divisor, and 0 in skipped rows
+///   dlogits += (softmax(logits) - onehot(label)) dloss / divisor, and 0 in skipped rows
 template <class T>
 Var<T> label_cross_entropy(Var<T> logits, const int* labels, Index divisor);
 

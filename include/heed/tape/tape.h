@@ -204,10 +204,10 @@ class Tape {
   View<T> buffer(ParameterId id) { return (*pass_.parameters)[id]; }
 
   /// Returns f(x) and saves only x: a backward pass calls f once more ("checkpointing"; Chen et al., "Training deep
-  /// nets with sublinear memory cost", arXiv:1604.06174). f is called with handles of the inner tape; its other
-  /// operands must be parameters of the model. Results are bitwise equal to those of f(x). f is copied: its captures
-  /// must outlive the pass. Operations must not change buffers if execution.recomputing is set. A profile counts both
-  /// calls as forward.
+  /// nets with sublinear memory cost", arXiv:1604.06174). f runs on the inner tape, or on this one in dry runs and
+  /// traced passes; besides x, it may use only parameters of the model. Results are bitwise equal to those of f(x). f
+  /// is copied: its captures must outlive the pass. Operations must not change buffers if execution.recomputing is set.
+  /// A profile counts both calls as forward.
   template <class F>
   Var<T> recompute(Var<T> x, const F& f);
 

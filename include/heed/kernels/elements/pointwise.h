@@ -51,8 +51,8 @@ void pointwise_forward(Pointwise phi, Index n, const T* x, T* y) {
 }
 
 /// Computes dx = phi'(x) dy for n elements. dx may be dy. relu'(0) = relu6'(0) = relu6'(6) = 0. softplus' is sigmoid;
-/// sigmoid' = e^-|x| / (1 + e^-|x|)^2, which is even and avoids the cancellation in 1 - sigmoid. Range and error as in
-/// pointwise_forward().
+/// sigmoid' = e^-|x| / (1 + e^-|x|)^2, which is even and avoids the cancellation in 1 - sigmoid. Finite for finite x
+/// and dy, unless 2 x in relu2' or the product with dy overflows. Relative error as in pointwise_forward().
 template <class T>
 void pointwise_backward(Pointwise phi, Index n, const T* x, const T* dy, T* dx) {
   using std::abs;

@@ -177,7 +177,7 @@ void sample_landmarks(const LandmarkSampling<std::type_identity_t<T>>& of, Matri
   }
 }
 
-/// Adds the gradients for dout [m, d] to dx and, for the convolution, to dtensor. Overwrites dout.
+/// Adds the gradients for dout [m, d] to dx and, for the convolution, to dtensor. May overwrite dout.
 template <class T>
 void sample_landmarks_backward(const LandmarkSampling<std::type_identity_t<T>>& of,
                                Matrix<std::type_identity_t<T>> dout, Matrix<std::type_identity_t<T>> dtensor,

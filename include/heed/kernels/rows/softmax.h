@@ -11,8 +11,9 @@
 
 namespace heed::kernels {
 
-/// Scaling and masking of the rows of a score matrix. Scores are multiplied by `scale`, 1 / sqrt(d). With `causal`, row
-/// r sees only the first `first_length` + r keys, or none if that number is negative; elements of masked keys become 0.
+/// Scaling and masking of the rows of a score matrix. Scores are multiplied by `scale`, for example 1 / sqrt(d). With
+/// `causal`, row r sees only the first `first_length` + r keys, or none if that number is negative; elements of masked
+/// keys become 0.
 struct ScoreRows {
   double scale;
   bool causal = false;

@@ -12,10 +12,10 @@
 
 namespace heed::kernels {
 
-/// Makes OpenBLAS single-threaded and reserves a buffer for each heed thread; must precede every OpenBLAS call.
-/// OpenBLAS's own threads are inefficient on the skinny matrices of small transformers: with two cores they reach a
-/// quarter of the cores' speed. heed runs microbatches in parallel instead (base/parallel.h). Throws std::bad_alloc if
-/// there is no memory for the buffers.
+/// Makes OpenBLAS single-threaded and reserves a buffer for each heed thread, at its first call only; call it before
+/// every use of OpenBLAS. OpenBLAS's own threads are inefficient on the skinny matrices of small transformers: with two
+/// cores they reach a quarter of the cores' speed. heed runs microbatches in parallel instead (base/parallel.h). Throws
+/// std::bad_alloc if there is no memory for the buffers.
 inline void prepare_call() {
   static const bool prepared = (openblas_set_num_threads(1), reserve_gemm_buffers(threads()), true);
   static_cast<void>(prepared);
