@@ -185,7 +185,7 @@ class Lambda : public MechanismBase<Lambda>, public WithMap<Lambda> {
     return {x.first[n], x.count, x.first.columns, x.distance};
   }
 
-  /// Returns E[n] for M keys, [M, c]; E[n] has more rows if the sequence is shorter than the longest.
+  /// Returns the first M rows of E[n], [M, c]; E[n] has more rows if the sequence is below the maximum length.
   template <class T>
   static Matrix<T> of_query(View<T> e, Index n, Index M) {
     const Index c = e.shape()[2];

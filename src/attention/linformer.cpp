@@ -177,7 +177,7 @@ class Linformer : public MechanismBase<Linformer>, public WithMap<Linformer> {
   static kernels::ScoreRows rows(const AttentionShape& shape) { return {score_scale(shape)}; }
 
   /// Returns the columns of e, f, or their gradients, for the sequence's keys: the first columns if the sequence is
-  /// shorter than the longest.
+  /// below the maximum length.
   template <class T>
   static Matrix<T> of_keys(View<T> projection, const AttentionShape& shape) {
     return as_matrix(projection).middle_columns(0, shape.keys);

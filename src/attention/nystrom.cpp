@@ -74,7 +74,7 @@ class Nystrom : public MechanismBase<Nystrom>, public WithMap<Nystrom> {
     require(count(s) <= most, "[nystrom] there are {} landmarks; expected at most {}", count(s), most);
   }
 
-  // Saved: all intermediate results, with Y = B v and X = Z Y, for the backward pass.
+  // Saved: all intermediate results, including Y = B v and X = Z Y, for the backward pass.
   template <class T>
   struct Saved {
     Heads<T> ql, kl, F, A, B, Z, Y, X;
@@ -179,7 +179,7 @@ class Nystrom : public MechanismBase<Nystrom>, public WithMap<Nystrom> {
     // 1. ql and kl
     cost.forward += kernels::pool_cells_counts(of_q, d) + kernels::pool_cells_counts(of_k, d);
     cost.backward += kernels::pool_cells_backward_counts(of_q, d) + kernels::pool_cells_backward_counts(of_k, d);
-    // 2. F, A and B; dS, dx and dy of each; dql and dkl each add two of these
+    // 2. F, A and B; dS, dx and dy of each; dql and dkl are each a sum of two of these
     for (const auto& [rows, columns] : {std::pair{N, m}, {m, m}, {m, M}}) {
       cost.forward += product_counts(rows, columns, d) + kernels::attention_softmax_counts(rows, rows * columns);
       cost.backward += kernels::attention_softmax_backward_counts(rows, rows * columns) +

@@ -7,8 +7,8 @@
 //   out = qn kn^T v                      [N, e]
 //
 // With no function between the products, their order is free: (qn kn^T) v takes 2 N M d multiplications, qn (kn^T v)
-// takes (N + M) d^2. If N = M < d, the first order takes fewer; the second needs no more memory than its operands. No
-// exps.
+// takes (N + M) d^2. If N = M < d, the first order takes fewer; if N = M > d, the second, and kn^T v is then smaller
+// than v. No exps.
 //
 // Differs from the paper, which divides by the norm: here, as in the authors' code, the divisor is max(norm, 1e-12),
 // which passes no gradient to a smaller norm. norm=l2 and norm=none are for the paper's ablation. There is no causal
@@ -51,7 +51,7 @@ class Sima : public MechanismBase<Sima>, public WithMap<Sima>, public PicturesCa
 
   static std::vector<MechanismSetting> settings() { return {{.label = "sima", .linear = true}}; }
 
-  // Saved: unless norm=none, qn and kn for the products of the backward pass, and the norms for the gradient of the
+  // Saved: unless norm=none, qn and kn for the products and the division in the backward pass, and the norms for the
   // division; if k^T v is computed first, S = kn^T v for dqn.
   template <class T>
   struct Saved {
@@ -185,7 +185,7 @@ class Sima : public MechanismBase<Sima>, public WithMap<Sima>, public PicturesCa
       cost.backward = kernels::normalize_channels_backward_counts(channel_norm(), N, d) +
                       kernels::normalize_channels_backward_counts(channel_norm(), M, d);
     }
-    // Forward: 3. and 4. Backward: dqn, dS, dkn, dv; or A recomputed, dA, dv, dqn, dkn.
+    // Forward: 3. and 4. Backward: if k^T v is first, dqn, dS, dkn, dv; otherwise A recomputed, dA, dv, dqn, dkn.
     if (kv_first(shape)) {
       cost.forward += product_counts(d, e, M) + product_counts(N, e, d);
       cost.backward +=

@@ -4,10 +4,10 @@
 //   A = softmax(S / sqrt(d))   row by row
 //   out = A v                  [N, d]
 //
-// Time 4 N M d and N M exps. Rows of the map are computed in blocks of queries. A map no larger than q, k, v and out is
-// saved for the backward pass. Otherwise only the maximum and the sum of exps of each row are saved, from which the
-// backward pass recomputes the rows (Dao et al., "FlashAttention", 2022, arXiv:2205.14135, Section 3.1). So memory is
-// O(N).
+// Time 4 N M d and N M exps. Rows of the map are computed in blocks of queries. A map no larger than q, k, v and out
+// together is saved for the backward pass. Otherwise only the maximum and the sum of exps of each row are saved, from
+// which the backward pass recomputes the rows (Dao et al., "FlashAttention", 2022, arXiv:2205.14135, Section 3.1). So
+// memory is O(N).
 #include "src/attention/shared/decoding.h"
 #include "heed/attention/capabilities/map.h"
 #include "heed/attention/map_blocks.h"

@@ -252,7 +252,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
     const MapPairs map(shape, causal);
     const Index N = shape.queries, d = shape.width, e = shape.value_width;
     Cost cost;
-    // 4. out; dv, dA
+    // 4. out; dv
     cost.forward = map.to_queries(e);
     cost.backward = map.to_keys(e);
     cost.forward_contractions = map.contraction(e);
@@ -283,8 +283,8 @@ class Synthesizer : public MechanismBase<Synthesizer>,
 
   bool dense() const { return kind == Kind::dense; }
 
-  /// Maximum elements of the prepared maps of all heads: 4 MB of floats. Larger maps exceed a core's private cache;
-  /// recomputing them for each image in blocks is faster than reading them from outside it.
+  /// Maximum number of elements of the prepared maps of all heads, 4 MB of floats. Larger maps exceed a core's private
+  /// cache; recomputing them for each image in blocks is faster than reading them from outside it.
   static constexpr Index most_prepared = 1 << 20;
 
   /// Returns true if the map is computed in blocks of queries, for each image.

@@ -48,7 +48,8 @@ class Xca : public MechanismBase<Xca>, public WithMap<Xca> {
     return {{"temperature", {shape.heads}, Initial::constant(1), false}};
   }
 
-  // Saved: qn, kn, and the norms of q and k, for undoing 1; S, for the gradient of tau; A, for undoing 3 and 2.
+  // Saved: qn and kn, for undoing 2 and 1; the norms of q and k, for undoing 1; S, for the gradient of tau; A, for
+  // undoing 4 and 3.
   template <class T>
   struct Saved {
     Heads<T> qn, kn;  ///< [N, d]

@@ -84,7 +84,7 @@ class BatchNormLayer {
     variance_ = add_running(".running_var", 1, true);
   }
 
-  /// Maps x [B, N, width] to the same shape. Throws Error if training has a single value per channel.
+  /// Maps x [B, N, width] to the same shape. Throws Error in training if each channel has a single value.
   template <class T>
   Var<T> operator()(Var<T> x) const {
     Tape<T>& tape = x.tape();

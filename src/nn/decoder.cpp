@@ -78,8 +78,8 @@ void Writer<T>::read() {
   const Index count = static_cast<Index>(tokens_.size()), first = config.start ? 1 : 0;
   const Index again = std::max(config.context / 2, 1 - first);
   // Index of the first token that does not fit in the context. At this token, the decoder restarts with the last
-  // `again` tokens, including this one. It would restart again every `period` tokens after that; only the last
-  // restart affects the state.
+  // `again` tokens, including this one. Further restarts follow every `period` tokens. Only the last restart affects
+  // the state, so the others are skipped.
   Index full = fed_ + config.context - std::max(decoder_.position(), first);
   if (full < count) {
     const Index period = config.context - first - again + 1;

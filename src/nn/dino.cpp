@@ -10,7 +10,7 @@ namespace heed {
 
 namespace {
 
-/// Computation of W = g u from v and g, and its gradient. With u = v / |v|, row by row,
+/// Computation of W = g u, where u = v / |v|, row by row, and of the gradients of v and g. Without g, W = u.
 ///
 ///   dg = dW . u,   dv = (dW' - u (u . dW')) / |v|,   dW' = g dW.
 class NormalisedWeight : public Preparation {
@@ -126,8 +126,8 @@ ModelInput<float> DinoModel::example() const {
   return example;
 }
 
-/// Returns a sum over the views of an example: the bound of the view's backbone, plus `margin` times the sum of
-/// products of the head's sizes, far above the head's operations.
+/// Returns the sum, over the views of an example, of most_operations() of the view's backbone and an upper bound for
+/// the head: `margin` times the sum of products of its sizes, far above its operations.
 double DinoModel::most_operations() const {
   const double h = static_cast<double>(config_.hidden), b = static_cast<double>(config_.bottleneck);
   const double head =

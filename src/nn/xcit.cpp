@@ -140,7 +140,7 @@ class XcitBlock {
     gamma2_ = add_layer_scale(list, name + ".gamma2", config.dim, config.layer_scale);
   }
 
-  /// Maps x [B, N, D] to the same shape, whichever tokens are selected.
+  /// Maps x [B, N, D] to the same shape; ignores the selection of tokens.
   template <class T>
   Var<T> operator()(Var<T> x, Tokens, const AttentionVisitor<T>* visit) const {
     const typename Tape<T>::Scope scope(x.tape(), name_);
@@ -181,11 +181,11 @@ class XcitBlock {
 
 /// Class attention, in which the class token attends to all tokens:
 ///
-///   y = norm1(x);  x += gamma1 [ca(y)_0; y_1..y_N];  x = norm2(x), or with tokens_norm = false x_0 = norm2(x_0)
+///   y = norm1(x);  x += gamma1 [ca(y); y_1..y_N];  x = norm2(x), or with tokens_norm = false x_0 = norm2(x_0)
 ///   x_0 += gamma2 mlp(x_0);  x_n += x_n for n > 0
 ///
-/// ca is softmax attention of token 0; with cls_attention = "sima" it is token 0's row of qn kn^T v, where each channel
-/// of q and of k is divided by its l1 norm over all tokens, at least 1e-6.
+/// ca is the output projection of softmax attention of token 0 or, with cls_attention = "sima", of token 0's row of
+/// qn kn^T v, where each channel of q and of k is divided by its l1 norm over all tokens, at least 1e-6.
 class ClassAttentionBlock {
  public:
   ClassAttentionBlock(ParameterList& list, const std::string& name, const ModelConfig& config,

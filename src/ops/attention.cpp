@@ -11,7 +11,7 @@ namespace heed {
 
 namespace {
 
-/// Maximum number of partial sums, computed in parallel, of the gradients of a mechanism's parameters.
+/// Maximum number of partial sums, computed in parallel, of the gradients of the shared tensors (AttentionWork).
 constexpr Index attention_pieces = 8;
 
 /// A mechanism's passes over a batch. `shared` holds the tensors common to all images: the prepared tensor, or the
@@ -20,7 +20,7 @@ template <class T>
 struct AttentionWork {
   const Mechanism* mechanism;
   AttentionLayout layout;
-  AttentionShape shape;      ///< shape of the first image, or of all images if equal
+  AttentionShape shape;      ///< shape of all images or, if they differ, of the first
   AttentionMemorySize size;  ///< sufficient for any call
   Index images;
   Index calls = 1;  ///< calls per image: one, or one per head
@@ -161,7 +161,7 @@ struct AttentionWork {
   }
 };
 
-/// A mechanism's parameters, its noise, and the tensor prepared from both, if available.
+/// A mechanism's parameters and noise, and the tensor prepared from both, empty if there is none yet.
 template <class T>
 struct MechanismTensors {
   std::span<const Var<T>> parameters{};
@@ -182,7 +182,7 @@ AttentionSum measure(Tape<T>& tape, AttentionWork<T>& work, bool parameters) {
   if (!work.of.segments()) {
     const Cost cost = mechanism.cost(work.shape);
     work.size = mechanism.memory(work.shape);
-    // Independent heads without shared tensors are separate calls if the forward pass of one is enough work for a
+    // Independent heads without shared tensors are separate calls if one head's forward pass is enough work for a
     // thread. An observed call has all heads, since steps (attention/steps.h) are reported with their head's index.
     const Index heads = work.shape.heads;
     if (mechanism.traits().independent_heads && !parameters && !work.prepared() && !StepObserver::current() &&

@@ -61,7 +61,7 @@ Groups groups_of(const Tape<T>& tape, const Shape& x, Index group) {
     groups.first = tape.pass().examples.first;
     HEED_ASSERT(groups.first + groups.here <= groups.images);
   }
-  // A dry run has a single image, which may be fewer than a group.
+  // A dry run has a single image, but a group may have more.
   if (group == 0 || !tape.training() || tape.pass().execution.dry_run) return groups;
   require(groups.images % group == 0, "[batch_norm] groups of {} images do not divide a batch of {}", group,
           groups.images);

@@ -38,7 +38,7 @@ void for_heads(const Heads<T>& heads, const F& f) {
     for (Index i = 0; i < heads.first.rows; ++i) f(heads[h][i], (h * heads.first.rows + i) * heads.first.columns);
 }
 
-/// Returns heads as one tensor [H, rows, columns] in memory of the tape.
+/// Copies heads to memory of the tape. Returns the copy as one tensor [H, rows, columns].
 template <class T>
 View<const T> as_tensor(Tape<T>& tape, const Heads<const T>& heads) {
   const Index columns = heads.first.columns;

@@ -211,7 +211,7 @@ Var<T> pixel_rows(Var<T> images) {
   const Shape& s = images.shape();
   require(s.rank() == 4, "[pixel_rows] the images have shape {}; expected [B, C, h, w]", s);
   const Index channels = s[1], places = s[2] * s[3];
-  // Calls f(index in `images`, index in the rows) for each element.
+  // Calls f(index in `images`, index in y) for each element.
   const auto each = [=, count = s[0]](const auto& f) {
     for (Index image = 0; image < count; ++image)
       for (Index c = 0; c < channels; ++c)

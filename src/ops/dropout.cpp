@@ -11,9 +11,9 @@ struct DropRange {
   Index begin, end, draw;
 };
 
-/// Calls f(range) for ranges that cover x. Group g of an image draws at position (image * groups per image + g), with
-/// images numbered in the whole batch: results do not depend on the division into microbatches. A group is `group`
-/// elements, or a whole image if `group` is 0; each sequence reserves as many positions as the longest.
+/// Calls f(range) for ranges that cover x. Group g of an image uses the random number at position (image * groups per
+/// image + g), with images numbered in the whole batch: results do not depend on the division into microbatches. A
+/// group is `group` elements, or a whole image if `group` is 0. A sequence counts as an image of the maximum length.
 template <class T, class F>
 void for_drop_ranges(Var<T> x, Index first_image, Index group, const F& f) {
   const Pass<T>& pass = x.tape().pass();

@@ -26,7 +26,8 @@ struct AftReach {
   bool masked = false, causal = false;
   Index queries = 0, keys = 0;  ///< N, M
 
-  /// Query t sees keys [first, last) with a bias, [0, before) and [after, M) without. No bound decreases as t grows.
+  /// Query t sees the keys [first, last) with a bias, and [0, before) and [after, M) without a bias. None of these
+  /// bounds decreases as t grows.
   struct Range {
     Index first, last, before, after;
   };
@@ -104,8 +105,8 @@ struct AftBiasMatrix {
   template <class T>
   AftBias<T> memory(Index rows, MemoryLayout<T>& layout) const {
     AftBias<T> bias;
-    // The stride is an odd number of cache lines, so that the elements of a column, which products with E^T read
-    // together, are in different cache sets.
+    // The stride is an odd number of cache lines of floats, so that the elements of a column, which products with E^T
+    // read together, are in different cache sets.
     const Index stride = ((reach.band() + 15) / 16 | 1) * 16;
     bias.w = layout.matrix(rows, reach.band(), stride);
     if (reach.by_products()) bias.E = layout.matrix(rows, reach.band(), stride), bias.max_w = layout.matrix(rows, 1);
@@ -130,8 +131,8 @@ struct AftBiasMatrix {
     return prepared() ? of_block(all, b) : make(in.parameters, b, memory.part(0, b.rows, b.seen));
   }
 
-  /// Returns memory for the gradient of a block's bias. If the bias is prepared, it is the block's part of `all`;
-  /// otherwise it is `memory`, set to 0, except that dw is part of the parameter's gradient if w is a parameter.
+  /// Returns memory for the gradient of a block's bias: if the bias is prepared, the block's part of `all`; otherwise
+  /// `memory`, with dw and dE set to 0. But if w is a parameter, dw is the block's part of the parameter's gradient.
   template <class T>
   AftBias<T> gradient_at(const AftBlock& b, const AttentionGradient<T>& gradient, const AftBias<T>& all,
                          const AftBias<T>& memory) const {

@@ -62,7 +62,7 @@ struct AftBiased {
     });
   }
 
-  /// Computes the gradients of biased keys and of the bias. `means` [N, D]. Keys outside the window of some query
+  /// Computes the gradients of biased keys and of the bias. `means` [N, D]. Keys that some query sees without a bias
   /// already have a gradient from the unbiased sums.
   //
   // With products and X = exp(max w + max k - scale) G [n, D]:
@@ -247,7 +247,7 @@ struct AftBiased {
   }
 
   /// Returns the update for the gradient of key s: accumulate if it was already written, for an earlier query or
-  /// because s is outside the window of some query.
+  /// because some query sees s without a bias.
   template <class T>
   Update update_of(Index s, Index touched, const AttentionGradient<T>& gradient) const {
     const bool fresh = s >= touched && s >= w.reach(w.reach.queries - 1).before && s < w.reach(0).after;

@@ -1,8 +1,8 @@
 // Part of AFT (aft.cpp): causal full, local and simple decode a sequence token by token.
 //
 // The state holds the keys and values of the last `window` tokens, since exp(w[t, s]) is not a product of a function of
-// t and a function of s; and sums of exp(k - c) and exp(k - c) v over earlier tokens, where c is their largest k,
-// channel by channel.
+// t and a function of s. If queries also see the tokens before these, it holds sums over them of exp(k - c) and
+// exp(k - c) v, where c is their largest k, channel by channel.
 #pragma once
 
 #include "src/attention/shared/decoding.h"
@@ -35,7 +35,7 @@ class AftDecoding {
     if (sums_ && left >= 0)
       add(left == 0, room_ > 0 ? k[0][t % room_] : in.k[0][0], room_ > 0 ? v[0][t % room_] : in.v[0][0], before);
     if (room_ > 0) keep_row(in.k, t, k), keep_row(in.v, t, v);
-    // 2. Finds the largest exponent of each channel, then sums over all tokens.
+    // 2. Finds the largest exponent of each channel, then computes the sums over all tokens that t sees.
     const Index first = std::max<Index>(left + 1, 0);
     const bool any = sums_ && left >= 0;
     for (Index c = 0; c < D_; ++c)

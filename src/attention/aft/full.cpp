@@ -56,8 +56,8 @@ class AftFull : public MechanismBase<AftFull>,
     return w.prepared() ? w.memory(shape.queries, layout) : AftBias<T>{};
   }
 
-  // Saved: scale and mass of each query's sums, from which the weights are recomputed; and y, for dq and dk, stored in
-  // place of the sums' value.
+  // Saved: scale and mass of each query's sums, from which the weights are recomputed; and y, for dq, dk and dw, stored
+  // in place of the sums' value.
   template <class T>
   ExpSums<T> saved(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     const Sizes z = sizes(shape);
@@ -159,7 +159,7 @@ class AftFull : public MechanismBase<AftFull>,
       cost = bias(z).cost(pairs);
       cost.backward += cost.forward;  // recomputes w; not counted as contractions
     }
-    // Forward: 1. biased keys; 2. the others; 3.; 4.
+    // Forward: 1. biased keys; 2. keys without a bias; 3.; 4.
     if (window() > 0)
       for (Index t = 0; t < z.N; ++t) {
         const AftReach::Range r = z.reach(t);
@@ -167,12 +167,13 @@ class AftFull : public MechanismBase<AftFull>,
       }
     cost.forward += others.forward_counts();
     cost.forward += means_counts(z.rows * z.D) + kernels::gate_forward_counts(gated);
-    // Backward: 4.; 3.; 2. the others; 1. biased keys.
+    // Backward: 4.; 3.; 2. keys without a bias; 1. biased keys.
     cost.backward +=
         kernels::gate_backward_counts(gated, Update::assign) + z.shared_counts() + means_backward_counts(z.rows * z.D);
     cost.backward += others.backward_counts() + kernels::exp_sums_backward_counts(fresh, z.D, Update::assign) +
                      kernels::exp_sums_backward_counts(pairs - fresh, z.D, Update::accumulate);
-    // Forward: numerator and denominator, per pair or per key without a bias. Backward: dv, dk and dw.
+    // Forward: numerator and denominator, for each biased pair and each key that some query sees without a bias.
+    // Backward: dv, dk and dw.
     cost.forward_contractions += kernels::exp_sums_contractions(pairs + others.keys(), z.D);
     cost.backward_contractions +=
         kernels::exp_sums_backward_contractions(pairs, z.D) + kernels::exp_sums_at_key_contractions(others.keys(), z.D);

@@ -20,7 +20,7 @@ struct AftUnbiased {
   /// Return the number of keys before, or after, the window of at least one query.
   Index keys_before() const { return reach(reach.rows() - 1).before; }
   Index keys_after() const { return reach.keys - reach(0).after; }
-  /// Returns the number of keys that are before some window and after another.
+  /// Returns the number of keys that are before one window and after another.
   Index twice() const { return std::max<Index>(keys_before() + keys_after() - reach.keys, 0); }
   /// Returns the number of keys without a bias for some query.
   Index keys() const { return keys_before() + keys_after() - twice(); }

@@ -66,9 +66,9 @@ struct PerformerBlocks {
   Index queries, keys;
   bool causal;
 
-  /// Returns the maximum number of rows per block. In a causal block of n rows, a row has up to n pairs, of m + e
-  /// multiply-adds each; reading the sums takes m e. With Counted, a causal block is one query, so that blocks do not
-  /// change the cost of the sums.
+  /// Returns the maximum number of rows per block. In a causal block of n rows, a row has up to n pairs of m + e
+  /// multiply-adds each, and reads the sums with m e multiply-adds. With Counted, a causal block is one query, so that
+  /// blocks do not change the cost of the sums.
   Index rows() const { return !causal ? 128 : std::is_same_v<T, Counted> ? 1 : 64; }
 
   /// Returns the number of blocks of keys.
@@ -177,7 +177,7 @@ struct PerformerFeatures {
     }
   }
 
-  /// Computes U = omega x of a single row x [1, d] and its maximum, times the scale. Returns |x'|^2 / 2.
+  /// Computes U = omega x of a single row x [1, d], and `largest`, the maximum of U / d^(1/4). Returns |x'|^2 / 2.
   template <class T>
   T exponents(const AttentionInput<T>& in, Matrix<const T> x, Matrix<T> U, T* largest) const {
     const double factor = scale(in.shape.width);

@@ -290,7 +290,8 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
     const Counts omega = product_contractions(N + M, m, d);  // omega is not trained
     const Counts products = product_contractions(N + M, m, e) + Counts{.mul = N * m, .add = (N + M) * m};
     cost.forward_contractions = omega + products;
-    // Recomputing features is not counted. The sum of features has one gradient, which is added to each key's gradient.
+    // Recomputing features is not counted. The backward pass of the sum of features takes M m additions, not twice as
+    // many: the sum's gradient is added to each key's.
     cost.backward_contractions = omega + 2 * products + Counts{.add = -M * m};
     // Left out: |x|^2; the 1e-4 terms of values and denominators; rescaled sums; sums of features.
     const Index rescaled = (blocks<float>(shape).of_keys() - 1) * m * e;

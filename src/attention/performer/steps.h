@@ -15,7 +15,7 @@ struct PerformerScratch {
   Matrix<T> phi, E;                      ///< for a block, [rows, m], unless saved
   T *h, *largest, *decays, *weights;     ///< for a block; h = |x'|^2 / 2, `largest` the largest u
   Matrix<T> values, channels, products;  ///< for a block: [rows, e], [rows, d], [rows, m]
-  Matrix<T> W, R, D;                     ///< with `causal`, of a block [rows, rows]: W, exp(c_s - c_t), gradient of W
+  Matrix<T> W, R, D;                     ///< with `causal`, of a block [rows, rows]: W, R = exp(c_s - c_t), R dW
   Matrix<T> G, dE;                       ///< [N, e] and [M, m] with `causal`, otherwise of a block
   T *delta, *dc;                         ///< [N] with `causal`, otherwise of a block; dc is the gradient of c_t
   Matrix<T> dphi;                        ///< for a block, [rows, m]
@@ -67,8 +67,8 @@ struct PerformerSteps {
   T* delta(const PerformerBlock& b) const { return scratch.delta + kept_from(b); }
   T* dc(const PerformerBlock& b) const { return scratch.dc + kept_from(b); }
 
-  /// Returns exp(c_s - c) for the block's keys s, where c is that of the last key (of the block if `causal`, else of
-  /// all keys); null if the block has all keys, which then share one c.
+  /// Returns exp(c_s - c_l) for the block's keys s, where l is the last key (of the block if `causal`, else of all
+  /// keys); null if not `causal` and the block has all keys, which then share one c.
   const T* key_decays(const PerformerBlock& b) const {
     const Index last = (causal() ? b.first + b.keys : head.k.rows) - 1;
     if (!causal() && b.keys == head.k.rows) return nullptr;
@@ -171,8 +171,8 @@ struct PerformerSteps {
     sums.add({E, head.v.middle_rows(first, E.rows)}, term_update(first));
   }
 
-  /// Returns exp(c - c_t) for the block's queries, with c of the last key before the block; null if all queries share
-  /// one c.
+  /// Returns exp(c_l - c_t) for the block's queries t, where l is the last key before the block; null without `causal`,
+  /// when all queries share one c.
   const T* query_decays(const PerformerBlock& b) const {
     if (!causal()) return nullptr;
     for (Index i = 0; i < b.rows; ++i) scratch.decays[i] = decay(head.c[b.before - 1], c_of(b.first + i));

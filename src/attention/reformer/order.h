@@ -6,8 +6,9 @@
 
 namespace heed {
 
-/// Sorts the tokens by bucket, stably: order[p] = the p-th token. buckets and order [N]; starts [bucket_count] is
-/// scratch memory. A counting sort: values of type T are neither compared nor added, so Counted counts nothing.
+/// Sorts the tokens by bucket, stably: order[p] is the token at position p. buckets and order [N]; starts
+/// [bucket_count] is scratch memory. A counting sort: values of type T are neither compared nor added, so Counted
+/// counts nothing.
 template <class T>
 void sort_by_bucket(Index tokens, const T* buckets, Index bucket_count, T* starts, T* order) {
   const auto number = [](Index i) { return T(static_cast<double>(i)); };

@@ -162,7 +162,7 @@ class Reformer : public MechanismBase<Reformer>, public WithMap<Reformer> {
     }
   }
 
-  // Computes P, summed over rounds and over all positions at which a token sees another.
+  // Computes the map: for each pair, the sum of P over all rounds and positions at which the query sees the key.
   template <class T>
   void run_map(const AttentionInput<T>& in, Heads<T> maps, const ReformerSaved<T>& saved,
                const ReformerScratch<T>& scratch) const {
@@ -207,7 +207,7 @@ class Reformer : public MechanismBase<Reformer>, public WithMap<Reformer> {
     const Counts attention = product_contractions(N, d + e, seen);
     cost.forward_contractions = rounds * (product_contractions(N, half, d) + attention);
     cost.backward_contractions = rounds * 2 * attention;
-    cost.left_out = product_contractions(N, d + rounds * e, 1);  // |q| and the mean over rounds
+    cost.left_out = product_contractions(N, d + rounds * e, 1);  // |q| and step 6
     cost.attention_exp = cost.forward.exp;
     return shape.heads * cost;
   }

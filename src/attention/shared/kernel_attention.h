@@ -6,7 +6,7 @@
 //   out_i = f_i S / D_i            [N, e]; or f_i S, if rows are not normalised
 //
 // The map f_i g_j / D_i [N, M] is never stored: time O((N + M) p e), memory O(N). Blocks of keys are added to the sums,
-// then blocks of queries follow; a block's features are used while they are in the cache, and recomputed in the
+// which blocks of queries then read; a block's features are used while they are in the cache, and recomputed in the
 // backward pass. A block is processed for all heads in turn, since its heads are adjacent in memory.
 //
 // If causal, S and z are running sums over the keys up to the query's position. A block has keys and queries: S sums
@@ -14,9 +14,9 @@
 //
 //   P_ij = f_i g_j for j <= i, 0 beyond:      y_i = f_i S + sum_j P_ij v_j,     D_i = f_i z + sum_j P_ij + eps.
 //
-// A block of one query has no such keys: its sums are the running sums of the textbook. With Counted, causal blocks
-// have one query. Since the causal backward pass runs through the blocks twice, the features are saved, and heads run
-// sequentially.
+// A block of one query has no such keys: its sums are the running sums of the textbook algorithm. With Counted, causal
+// blocks have one query. Since the causal backward pass runs through the blocks twice, the features are saved, and
+// heads run sequentially.
 #pragma once
 
 #include "heed/attention/capabilities/map.h"

@@ -76,7 +76,7 @@ struct LandmarkOptions {
   }
 
   /// Returns landmark.weight [d, d, ratio, ratio] of a convolution, shared by heads, or landmark_index [m] of random
-  /// tokens, drawn without replacement.
+  /// tokens, drawn without replacement; nothing for other kinds of sampling.
   std::vector<ParameterSpec> parameters(const AttentionShape& shape) const {
     const Index d = shape.width;
     if (sampling == Sampling::conv)

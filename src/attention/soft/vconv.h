@@ -72,7 +72,7 @@ struct Vconv {
   }
 };
 
-/// The filter for each channel, and out without the convolution.
+/// W: the filter of each channel, or its gradient; before: out without the convolution.
 template <class T>
 struct VconvScratch {
   Matrix<T> W, before;

@@ -6,7 +6,7 @@
 // Queries are processed in blocks. All keys seen by any query of a block are multiplied with all its queries; results
 // outside the band are not used, and A is zero there. Rows of the band that neither end of the sequence truncates have
 // the same length, and each begins one position after the previous row: in a block of the map they are the rows of a
-// matrix whose stride is larger by one.
+// matrix whose stride is one larger than the block's.
 #pragma once
 
 #include "heed/attention/map_blocks.h"
@@ -156,7 +156,7 @@ struct WindowBand {
   }
 
  private:
-  /// Writes weights^T rows to the gradient of a block's keys, accumulating for keys that earlier blocks see.
+  /// Writes the product weights^T rows to the gradient of a block's keys; accumulates for keys that earlier blocks see.
   template <class T>
   static void to_keys(const kernels::Gemm& gemm, const WindowBlock& b, Matrix<T> weights, Matrix<const T> rows,
                       Update update, Matrix<T> gradient) {

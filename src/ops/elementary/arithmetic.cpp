@@ -12,7 +12,7 @@ Var<T> add(Var<T> a, Var<T> b) {
   if (a.shape() != b.shape())
     return combine(
         "add", a, b, {.add = 1}, [](T x, T z) { return x + z; }, {}, of_dy, {}, of_dy);
-  // In residual connections, the gradient of operand a reuses the memory of dy.
+  // If the gradient of a has no memory yet, as in residual connections, it takes over the memory of dy.
   Tape<T>& tape = tape_of("add", a, b);
   const Index n = a.size();
   Cost cost;

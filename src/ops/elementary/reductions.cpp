@@ -120,7 +120,7 @@ Var<T> max(Var<T> x, const Axes& axes, bool keep_axes) {
       [=, &tape](const Adjoint<T>& dy) {
         const auto dx = tape.target(x);
         if (!dx) return;
-        // y is the maximum, so an element not less than y equals it, unless y is NaN.
+        // y is the maximum, so an element that is not less than y equals y. If y is NaN, all elements count as equal.
         const auto equal = [px = x.data(), py = dy.value()](const auto& run, Index j) {
           return !(px[run.at(0, j)] < py[run.at(1, j)]);
         };

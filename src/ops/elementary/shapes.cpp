@@ -99,7 +99,7 @@ Var<T> slice(Var<T> x, int axis, Index begin, Index end) {
           "[slice] indices {} to {} of axis {}; the axis has {} elements", begin, end, axis, from[axis]);
   const Shape shape = with_size(from, at, end - begin);
   const Index offset = begin * strides_of(from)[at];
-  // Loop over the part [begin, end) of x, and y.
+  // Loop over the part [begin, end) of x and over y.
   const StridedLoop<2> forward(shape, {strides_of(from), strides_of(shape)});
   const StridedLoop<2> back(shape, {strides_of(shape), strides_of(from)});
   Cost cost;

@@ -163,9 +163,9 @@ T pairwise_sum(Index begin, Index end, const Term& term) {
   return sum;
 }
 
-/// Adds term(run, j), j an element of a run, to the gradient of tensor `which` of the loop, which may visit an element
-/// several times. Update::assign assigns the first term of each element; N terms for n elements then take N - n
-/// additions.
+/// Adds term(run, j), for each element j of each run, to the gradient of the loop's tensor `which`, whose elements may
+/// be visited several times. Update::assign assigns the first term of each element; N terms for n elements then take
+/// N - n additions.
 template <class T, std::size_t K, class Term>
 void add_terms(const StridedLoop<K>& loop, std::size_t which, Index size, Update update, T* gradient,
                const Term& term) {
