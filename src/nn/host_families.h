@@ -15,7 +15,7 @@ std::unique_ptr<Model> make_xcit(const Experiment& experiment);
 /// Creates CvT: stages with convolutional embeddings; queries, keys and values by convolutions.
 std::unique_ptr<Model> make_cvt(const Experiment& experiment);
 
-/// Creates SOFT's pyramid: stages of post-norm blocks, in the last stage pre-norm blocks.
+/// Creates SOFT's pyramid: stages of post-norm blocks; the blocks of the last stage are pre-norm.
 std::unique_ptr<Model> make_soft_pyramid(const Experiment& experiment);
 
 }  // namespace heed

@@ -8,7 +8,7 @@
 //   forward(first, x, y)          y = f(x) for a range of rows that begins at row `first`; dense matrices
 //   backward(first, x, dy, update, dx, fx)
 //                                 dx (+)= (df/dx)^T dy for these rows, and fx = f(x) unless fx is empty
-//   sums(tape)                    elements in the gradients of its parameters; 0 if none is wanted
+//   sums(tape)                    number of elements of its parameters' gradients; 0 if none is wanted
 //   add_sums(tape, first, x, dy, update, sums)
 //                                 sums (+)= these rows' contribution to the gradients of the parameters
 //   give_sums(tape, sums)         adds the sums over all rows to the parameters' gradients

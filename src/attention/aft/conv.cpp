@@ -230,7 +230,7 @@ class AftConv : public MechanismBase<AftConv>,
     cost.backward_contractions =
         kernels::neighbourhood_sums_contractions(g, d, true) + kernels::neighbourhood_bias_gradient_contractions(g, d);
     cost.left_out = {.exp = gated};  // the gate
-    cost.bounded = true;             // running sums outside windows need fewer contractions
+    cost.bounded = true;             // running sums outside windows need fewer contractions than the textbook's
     cost.attention_exp = cost.forward.exp - gated;
     return s.heads * cost;
   }
