@@ -107,7 +107,7 @@ std::string counted(Convention convention) {
 BlockName::BlockName(const std::string& layer) : stem(layer) {
   const std::size_t digits = layer.find('.', layer.find("block")) + 1;
   const char* const end = layer.data() + layer.size();
-  if (digits == 0) return;  // nothing found: npos + 1
+  if (digits == 0) return;  // no '.' was found: npos + 1 is 0
   const auto [after, error] = std::from_chars(layer.data() + digits, end, number);
   if (error != std::errc()) return;
   stem = layer.substr(0, digits);

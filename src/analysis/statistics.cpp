@@ -104,7 +104,7 @@ std::optional<double> Difference::p() const {
 std::optional<Difference> welch(const Sample& a, const Sample& b) {
   if (a.count < 2 || b.count < 2 || a.squares + b.squares == 0) return std::nullopt;
   const auto share = [](const Sample& s) { return s.squares / static_cast<double>((s.count - 1) * s.count); };
-  // A and B are fractions of the sum: unlike those of the shares, their squares cannot overflow or both underflow.
+  // A and B are fractions of the sum: their squares, unlike those of the shares, cannot overflow or both underflow.
   const double sum = share(a) + share(b), A = share(a) / sum, B = share(b) / sum;
   if (!std::isfinite(A + B)) return std::nullopt;
   const double freedom = 1 / (A * A / static_cast<double>(a.count - 1) + B * B / static_cast<double>(b.count - 1));

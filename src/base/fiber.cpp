@@ -65,7 +65,7 @@ class Stack {
 
 /// One of the two alternating contexts: its saved state, and the sanitizers' records of its stack.
 struct Side {
-  ucontext_t context;  ///< the saved state or, before the side is `entered`, its entry point
+  ucontext_t context;  ///< the saved state, unless HEED_JUMPS; before the side is `entered`, its entry point
   jmp_buf place;       ///< the saved state, if HEED_JUMPS
   bool entered = true;
   [[maybe_unused]] const void* bottom = nullptr;

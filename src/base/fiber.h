@@ -23,7 +23,7 @@ class Fiber {
   void resume();
   bool ended() const;
 
-  /// Pauses the function that calls it; returns when the function is resumed.
+  /// Pauses the running function, which must be the caller; returns when the function is resumed.
   void pause();
 
  private:

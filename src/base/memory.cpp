@@ -28,7 +28,7 @@ std::align_val_t alignment_of(std::size_t bytes) {
 void* take_memory(std::size_t bytes) {
   void* const memory = ::operator new(bytes, alignment_of(bytes));
 #ifdef MADV_HUGEPAGE
-  // Failure is harmless on a system without huge pages.
+  // Fails on a system without huge pages, which is harmless.
   if (bytes >= huge_page) madvise(memory, bytes, MADV_HUGEPAGE);
 #endif
   return memory;

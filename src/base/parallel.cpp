@@ -125,7 +125,7 @@ class Team {
   /// Returns true if a thread is waiting for a loop.
   bool has_idle() const { return idle_ > 0; }
 
-  /// Shares a loop among threads() threads, the calling one included.
+  /// Shares a loop among up to threads() threads, the calling one included.
   void run(Index pieces, void (*call)(const void*, Index), const void* function) {
     const int count = thread_count;
     if (size_ < count) grow(count);
@@ -217,7 +217,7 @@ class Team {
   // OpenMP starts the threads and binds them to cores according to OMP_PROC_BIND and OMP_PLACES. Its team has one
   // thread more than the helpers: thread 0, which sleeps, since its index belongs to the program's own thread. In a
   // browser exactly count - 1 threads are ready, and others start only after the program returns to the event loop, so
-  // no thread may be started on trial there.
+  // the build for browsers has no require_threads().
   void start(int count) {
     const int generation = generation_;
 #ifdef HEED_STD_THREADS
@@ -301,7 +301,8 @@ LoopTimes loop_times() {
 double share_of_open_pieces(Index least, const std::function<void()>& f) {
   struct Counting {
     OpenPieces pieces;
-    const int count = thread_count.exchange(static_cast<int>(pieces.least));  // affects the division of some loops
+    // Loops may be divided by the number of threads.
+    const int count = thread_count.exchange(static_cast<int>(pieces.least));
     explicit Counting(Index least) : pieces{.least = least} { counted_pieces = &pieces; }
     Counting(const Counting&) = delete;
     ~Counting() {

@@ -53,8 +53,8 @@ struct LoopClock {
 };
 inline LoopClock loop_clock;
 
-/// Maximum number of spins before a thread sleeps. They take about 100 microseconds, depending on the CPU: other
-/// programs need the cores, too.
+/// Maximum number of spins, about 100 microseconds depending on the CPU, before a thread sleeps and leaves its core to
+/// other programs.
 inline constexpr int most_spins = 5000;
 
 inline void pause_briefly() {
@@ -141,7 +141,8 @@ struct alignas(64) Loop {
   int threads = 1;
   FirstError error;
 
-  /// Joins the loop as thread `index`, which must then call leave(). Returns false if there is no piece for the thread.
+  /// Joins the loop as thread `index`, which must then call leave(). Returns false if the loop is closed, has no piece
+  /// left, or is for fewer threads.
   bool join(int index) {
     if (!open || !pieces.any()) return false;
     ++helpers;

@@ -48,7 +48,7 @@ bool contains(std::string_view text, std::string_view part) {
 }
 
 // Returns the distance between two words: the number of edits, but at most one if a word is the other's initials, and
-// at most two if a word contains the other, of three letters or more.
+// at most two if one contains the other and the contained word has three letters or more.
 std::size_t distance(std::string_view word, std::string_view candidate) {
   std::size_t edits = edit_distance(word, candidate);
   if (word == initials(candidate) || initials(word) == candidate) edits = std::min<std::size_t>(edits, 1);

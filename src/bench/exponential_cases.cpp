@@ -1,4 +1,4 @@
-// Kernels that evaluate exp once per element, or a replacement such as gelu's polynomial with AVX-512.
+// Kernels that evaluate exp once per element or, for gelu, piecewise polynomials instead.
 #include "heed/bench/kernels.h"
 
 #include "heed/kernels/elements/activation.h"

@@ -114,7 +114,7 @@ Limit register_limit(Resource of, int workers, double seconds, double operations
   return limit_of(of, workers, operations * static_cast<double>(steps * terms_per_step), times, "", how);
 }
 
-/// Measures the largest rate of square products of two sizes, by heed and, if available, by OpenBLAS.
+/// Measures the largest rate of products of square matrices, in two sizes, by heed and, if available, by OpenBLAS.
 Limit gemm_limit(int workers, double seconds) {
   constexpr Index sizes[] = {256, 512};
   Limit best{};

@@ -49,7 +49,7 @@ std::vector<double> with_scales(const Fit& fit, const std::vector<double>& scale
 
 std::vector<double> nonnegative_fit(const Fit& fit, const std::vector<double>& usual, double pull) {
   // Iteratively reweighted least squares: row r is divided by y_r in the first round, and by sqrt(y_r f_r) in later
-  // rounds, with f_r for the previous x, clipped to y_r / 10..10 y_r.
+  // rounds, with f_r for the previous x, clipped to at least y_r / 10 and at most 10 y_r.
   std::vector<double> scale = fit.measured, x;
   constexpr int turns = 12;
   for (int turn = 0; turn < turns; ++turn) {

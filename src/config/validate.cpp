@@ -116,7 +116,7 @@ void check_heads(const ModelConfig& model) {
   require(model.dim % model.heads == 0, "[model] heads = {} does not divide dim = {}", model.heads, model.dim);
 }
 
-/// Throws Error unless the tokens before the patches are consistent with each other and with the pooling.
+/// Throws Error unless the tokens before the patches are consistent with each other, the pooling and the output.
 void check_prefix(const ModelConfig& model) {
   require(model.has_class_token() || model.pool != "cls",
           "[model] class_token = false; pool = \"cls\" classifies the class token: set pool = \"mean\"");

@@ -13,9 +13,9 @@ namespace {
 constexpr Index point = 2;
 static_assert(capital_height == point * (draw::glyph_rows - 2));
 
-/// Returns true if pixel (y, x) of a glyph at twice its size is black. A corner pixel of a point gets the common colour
-/// of the two points next to it if the points on the opposite sides differ from them, which smooths slanted strokes
-/// (Scale2x: Mazzoleni, 2001).
+/// Returns true if pixel (y, x) of a glyph at twice its size is black. If the two points next to a corner pixel of a
+/// point have one colour and the two on the opposite sides have the other, the pixel gets the colour of the former,
+/// which smooths slanted strokes (Scale2x: Mazzoleni, 2001).
 bool glyph_pixel(char character, Index y, Index x) {
   const auto black = [&](Index row, Index column) { return draw::glyph_point(character, row, column); };
   const Index row = y / point, column = x / point;

@@ -8,7 +8,7 @@ namespace heed {
 
 namespace {
 
-/// Colours as 0xRRGGBB at 16 equal steps; linear interpolation between them has errors below 2 of 255.
+/// Colours as 0xRRGGBB at the ends of 16 equal steps; linear interpolation between them has errors below 2 of 255.
 using Knots = std::array<std::uint32_t, 17>;
 
 constexpr Knots viridis = {0x440154, 0x48186a, 0x472d7b, 0x424086, 0x3b528b, 0x33638d, 0x2c728e, 0x26828e, 0x21918c,

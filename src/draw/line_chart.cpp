@@ -98,7 +98,7 @@ std::string marker(double x, double y, const LineStyle& style) {
                      line_markers[style.colour].path, line_colours[style.colour], stroke(style));
 }
 
-/// Returns a line with about ten markers, and one at each point between gaps, where no line is visible.
+/// Returns a line with about ten markers, and one at each point that no segment of the line reaches.
 std::string drawn(const ChartLine& line, const LineStyle& style, const Axis& x, const Axis& y) {
   const std::size_t step = (line.points.size() + 9) / 10;
   std::string path, markers;

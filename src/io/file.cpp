@@ -147,8 +147,8 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
   create_temporary();
 }
 
-// Calls make() with one name after the other until it creates a new file. Existing entries of such names, perhaps links
-// to other files, are left alone.
+// Calls make() with one temporary name after another until it creates a new file. Existing entries of such names,
+// perhaps links to other files, are left alone.
 template <class Make>
 void AtomicFile::name_temporary(const Make& make) {
   constexpr int attempts = 1000;

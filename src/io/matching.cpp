@@ -33,7 +33,7 @@ struct RowCopy {
 struct Match {
   TakenTensor taken;
   std::vector<RowCopy> copies{};
-  PositionRows rows{};  ///< of a position embedding to be interpolated
+  PositionRows rows{};  ///< the file's rows of a position embedding to be interpolated
 };
 
 Index rows_of(const std::vector<RowPart>& parts) {
@@ -42,7 +42,7 @@ Index rows_of(const std::vector<RowPart>& parts) {
   return rows;
 }
 
-/// Returns the first row of a part of the file's tensor with this name and number of rows, if there is one.
+/// Returns the first row of the part that has the name and number of rows of `wanted`; none if there is no such part.
 std::optional<Index> place_of(const std::vector<RowPart>& parts, const RowPart& wanted) {
   Index at = 0;
   for (const RowPart& part : parts) {
@@ -52,7 +52,7 @@ std::optional<Index> place_of(const std::vector<RowPart>& parts, const RowPart& 
   return std::nullopt;
 }
 
-/// Returns the division of a tensor of the file with this number of rows; null if there is none.
+/// Returns the division of `rules` whose parts have this number of rows in total; null if there is none.
 const std::vector<RowPart>* division_of(const MatchingRules& rules, Index rows) {
   const auto found = std::find_if(rules.divisions.begin(), rules.divisions.end(),
                                   [&](const std::vector<RowPart>& parts) { return rows_of(parts) == rows; });

@@ -12,9 +12,9 @@ template <class T>
 Tensor<T> read_numbers(const SafetensorsFile& file, const ParameterSpec& spec);
 
 /// Returns the rows of a file's position embedding of shape `found` if its grid differs from the grid of the model's
-/// embedding, `wanted`; otherwise the height is 0. The file's rows are `from` if that has the right numbers of rows
-/// before and in the grid, or else form a square grid. Shapes that are equal have different grids only if `from` says
-/// so. The height is also 0 if `found` is not a position embedding of this width or has no such grid.
+/// embedding, `wanted`; otherwise the height is 0. The file's rows are `from` if `from` has as many rows before and in
+/// the grid. Otherwise, embeddings of equal shapes have the same grid, and other embeddings have a square grid. The
+/// height is also 0 if `found` is not a position embedding of the same width or has no such grid.
 PositionRows other_positions(const Shape& found, const ParameterSpec& wanted, const PositionRows& from);
 
 /// Returns the position embedding `positions`, whose rows are `from`, interpolated to the grid of `wanted`; rows before

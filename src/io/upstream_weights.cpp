@@ -73,7 +73,7 @@ bool is_classifier(const std::string& name) {
          name.starts_with("classifier.");
 }
 
-/// Returns the wrappers' prefixes with which names begin.
+/// Returns the wrappers' prefixes with which at least one name begins.
 std::vector<std::string> wrappers_of(const std::vector<std::string>& names) {
   std::vector<std::string> found;
   for (const char* wrapper : wrappers)

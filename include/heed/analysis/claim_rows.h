@@ -28,8 +28,8 @@ using ClaimArms = std::map<std::string, ClaimArm>;
 
 /// Reads the rows of a claim; `claim` may be empty if the table has only one. Besides the four columns, `state`
 /// ("finished" or "diverged") and `images` are read; others are ignored. Throws Error, naming file and line, for a
-/// malformed table, a value that is not a number or is too large, a value outside 0 to 1 if `images` is given, and a
-/// repeated seed of an arm.
+/// malformed table, a value that is not a number or is too large, a value outside 0 to 1 if `images` is given, a
+/// repeated seed of an arm, and different `images` in an arm.
 ClaimArms read_claim(const std::string& path, std::string claim);
 
 /// Throws Error, naming the line, unless all values of an arm are accuracies, from 0 to 1.

@@ -39,8 +39,8 @@ class Neighbours {
   Neighbours(Features<T> teachers, Index classes, const NeighbourRule& rule);
 
   /// Returns scores [m, classes] of the rows of `test` [m, width]: the sum of exp(s / temperature) over the teachers of
-  /// the class among a row's k nearest. s is the cosine of the row and the teacher, whose lengths count as at least
-  /// 1e-12; on ties, earlier teachers are nearer.
+  /// the class among a row's k nearest. s is the cosine similarity of the row and the teacher, whose lengths count as
+  /// at least 1e-12; on ties, earlier teachers are nearer.
   Tensor<double> scores(Tensor<T> test) const;
 
  private:

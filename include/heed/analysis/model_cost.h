@@ -17,8 +17,8 @@ enum class Convention { contractions, all };
 /// Returns a description: "every floating-point operation, by the textbook algorithm; float may use a faster one".
 std::string counted(Convention convention);
 
-/// Pass that is counted: from images to logits as in inference; from the gradient of the logits to that of every
-/// weight; or both, as in a training step. Loss and optimiser are not counted.
+/// Pass that is counted: from an example to its logits as in inference; from the gradient of the logits to that of
+/// every weight; or both, as in a training step. Loss and optimiser are not counted.
 enum class CostPass { forward, backward, step };
 
 /// Subject of a row in a cost table: a layer (named as in timm), a block, or a kind of operation.
@@ -55,7 +55,7 @@ struct ModelCost {
   std::string example;                             ///< noun for an example, such as "image"; costs are per example
   std::vector<OperationCost> inference, training;  ///< training includes dropout, if the experiment has it
   Index parameters = 0;                            ///< trainable elements
-  Index kept = 0;                                  ///< elements of all results and saved tensors of a training step
+  Index kept = 0;                                  ///< elements of all results and saved tensors, in training
 };
 
 /// Returns the cost of a model. Throws Error if counts could overflow 64 bits.

@@ -59,7 +59,7 @@ std::optional<Difference> paired(std::span<const double> a, std::span<const doub
 /// difference of two means, {1, -1, -1, 1} a difference of differences.
 ///   s^2 = max(sum of squares / freedom, least_variance),  freedom = sum n_i - samples,  error = s sqrt(sum 1 / n_i)
 /// `least_variance` limits the effect of seeds that agree by coincidence: for accuracies on n images it is
-/// p (1 - p) / n, where p is their mean. Returns none if a sample is empty or there are no degrees of freedom.
+/// p (1 - p) / n, where p is the mean accuracy. Returns none if a sample is empty or there are no degrees of freedom.
 std::optional<Difference> pooled(std::span<const Sample> samples, std::span<const double> signs, double least_variance);
 
 /// Extrapolates a pooled difference of samples with `count` values each: returns the difference that samples of `seeds`
@@ -81,7 +81,8 @@ const char* name_of(Verdict verdict);
 /// within x".
 Verdict exceeds(const Difference& difference, double bound);
 
-/// Returns the verdict on a claim with several parts: holds if all do, does not hold if one does not.
+/// Returns the verdict on a claim with several parts: holds if all parts hold, does not hold if one part does not hold,
+/// otherwise undecided.
 Verdict together(std::span<const Verdict> parts);
 
 }  // namespace heed

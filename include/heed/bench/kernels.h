@@ -116,7 +116,8 @@ struct ModelSizes {
 inline constexpr ModelSizes model_sizes[] = {{"vit-micro", 50, 64, 128, 4, 7, 139'018},
                                              {"deit-tiny-p4", 65, 192, 768, 3, 8, 5'362'762}};
 
-/// Return the cases of a model, grouped by the usual limit.
+/// Return a model's cases: matrix products, l1 distances, kernels with exps, memory-bound kernels, and kernels of
+/// single mechanisms.
 std::vector<KernelCase> product_cases(const ModelSizes& model);
 std::vector<KernelCase> distance_cases(const ModelSizes& model);
 std::vector<KernelCase> exponential_cases(const ModelSizes& model);
@@ -136,8 +137,8 @@ std::vector<KernelCase> kernel_cases();
 KernelResult measure(const KernelCase& kernel, const Limits& limits, double seconds);
 
 /// Returns one line, with the reason, for each kernel slower than expected even in its fastest tenth of calls. The
-/// expectations are 80 % of the limit for l1 distances, 75 % for clamped gradients, 60 % for kernels with exps and for
-/// dense convolutions, 50 % for depth-wise convolutions.
+/// expectations are 80 % of the limit for l1 distances, 75 % for clamped gradients, 60 % for kernels with exps, for
+/// gelu and for dense convolutions, 50 % for depth-wise convolutions; other kernels have none.
 std::vector<std::string> shortfalls(const std::vector<KernelResult>& results);
 
 /// Returns the share of each part in the time of a pass over a block of long rows, one line per pass. Omits a pass if

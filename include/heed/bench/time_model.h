@@ -48,7 +48,7 @@ enum StepAmount : std::size_t {
   lane_sums,     ///< bytes of weights, once per lane
   loss,          ///< exps of logits
   batch_sums,    ///< number of batch norm's sums over the batch
-  switches,      ///< switches between lanes on a thread, at each sum over the batch
+  switches,      ///< number of switches between lanes on a thread, at all sums over the batch
   microbatches,  ///< microbatches per thread
   count
 };
@@ -65,7 +65,7 @@ struct Machine {
   double l2_bytes = 0, l3_bytes = 0;
 
   double seconds(Resource of, double amount) const { return amount / rate[static_cast<std::size_t>(of)]; }
-  /// Returns the fastest memory that holds `bytes` of one thread.
+  /// Returns the fastest of the L2 cache, the L3 cache and main memory that has room for `bytes` per thread.
   Resource memory_of(double bytes) const {
     return bytes <= l2_bytes ? Resource::l2_cache : bytes <= l3_bytes / threads ? Resource::l3_cache : Resource::memory;
   }
@@ -78,12 +78,12 @@ Machine machine_of(const std::vector<Limit>& limits, int threads, std::string cp
 struct Workload {
   Workload(const Experiment& experiment, Index batch);
 
-  /// Returns the kind of an operation: its name and, for a mechanism, the options in `variants`.
+  /// Returns the kind of an operation: its name or, for a mechanism, "attention:", its name and its text in `variants`.
   std::string kind(const OperationCost& operation) const;
 
   std::string example;  ///< "image"
   std::vector<OperationCost> training, inference;
-  std::map<std::string, std::string> variants;  ///< options, by mechanism
+  std::map<std::string, std::string> variants;  ///< options as text, and " causal" in language models, by mechanism
   Lanes lanes;
   Index batch, microbatch;
   bool together;
@@ -101,7 +101,7 @@ struct LayerTime {
 struct PassTime {
   double seconds = 0;             ///< time of the batch
   std::vector<LayerTime> layers;  ///< in order of first execution; their sum is `seconds` - `rest`
-  double rest = 0;                ///< seconds outside layers: sums of gradients, the update, the loss
+  double rest = 0;                ///< seconds outside layers, such as sums of gradients, the update and the loss
 };
 
 /// The model of `heed cost --time`: a machine's limits, and coefficients fitted to its measurements.
@@ -113,7 +113,7 @@ class TimeModel {
   /// name, if one is missing or malformed.
   explicit TimeModel(const Json& bench);
 
-  /// Returns the "times", as read by the constructor.
+  /// Returns the "times", in the form that the constructor reads.
   Json json() const;
 
   /// Returns the time of a training step, or of a forward pass in inference, over the workload's batch.
@@ -141,10 +141,10 @@ std::vector<double> amounts_of(const Machine& machine, const OperationCost& oper
 /// Returns the sizes of the microbatches of a batch.
 std::vector<Index> microbatch_sizes(const Workload& work, bool training);
 
-/// Returns the contributions to a pass's time, given the total of its operations on one thread, `seconds`.
+/// Returns the contributions to a pass's time, given `seconds`, the total time of its operations on one thread.
 std::vector<double> step_amounts(const Machine& machine, const Workload& work, bool training, double seconds);
 
-/// Returns the memory of a microbatch of `count` examples in bytes.
+/// Returns the bytes of the results and saved tensors of a microbatch of `count` examples.
 double microbatch_bytes(const Workload& work, bool training, double count);
 
 /// Return the default coefficients, for kinds without measurements.

@@ -23,11 +23,12 @@ struct BackwardStep {
 };
 
 /// Returns the steps whose comments, such as `Undoing 3: ...`, define the gradient of `tensor`, by "dv = " or
-/// "dv_j += ". If none defines dq or dk, returns those that define dx, which stands for both. Empty if there are none.
+/// "dv_j += ". If no step defines the gradient of q or k, returns those that define dx, which stands for dq and dk.
+/// Empty if no step is found.
 std::vector<BackwardStep> backward_steps(const std::string& source, const std::string& tensor);
 
-/// Returns the steps that compute operands of `steps`; an error in them makes the results of `steps` wrong, too. For
-/// the step "dq = dS k", "dS = A (dA - <A, dA>)" is such a step.
+/// Returns the other steps that compute gradients used in `steps`; an error in them makes the results of `steps` wrong,
+/// too. For the step "dq = dS k", "dS = A (dA - <A, dA>)" is such a step.
 std::vector<BackwardStep> steps_before(const std::string& source, const std::vector<BackwardStep>& steps);
 
 }  // namespace heed

@@ -25,14 +25,14 @@ std::vector<CheckedCost> costcheck(const CheckCase& c);
 
 /// A count whose executed and stated values differ in at least one shape of a setting.
 struct CostError {
-  std::string operation, setting, pass, count;  ///< operation: the case with these two counts; count: "mul", ...
+  std::string operation, setting, pass, count;  ///< operation: the case with the counts below; count: "mul", ...
   Index stated = 0, executed = 0;
   std::string difference;        ///< executed - stated in N, M, d, as "2 H N d"; empty if no simple form fits
   bool below_its_limit = false;  ///< the stated count is below its lower limit, `executed`
 };
 
-/// Returns one error per setting, pass and kind of operation that differs, with the counts of the shape that has the
-/// largest difference.
+/// Returns one error per setting, pass and kind of operation whose counts differ, with the counts of the shape that has
+/// the largest difference.
 std::vector<CostError> cost_errors(std::span<const CheckedCost> rows);
 
 }  // namespace heed

@@ -47,7 +47,7 @@ struct Diagnosis {
   std::string right;                 ///< the correct part, if any: "for head 0; wrong for heads 1 and 2"
 };
 
-/// Criterion for equal numbers: |a - b| <= relative max(|a|, |b|, floor).
+/// Criterion for equal numbers: both are finite, and |a - b| <= relative max(|a|, |b|, floor).
 struct Likeness {
   double relative, floor;
   double error(double a, double b) const;

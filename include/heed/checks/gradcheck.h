@@ -88,7 +88,7 @@ struct CheckRow {
   Index index = 0;                    ///< -1: got and expected are derivatives along a direction
   double got = 0, expected = 0;
   bool passed = false;
-  bool step = false;  ///< a step of the mechanism (attention/steps.h) or the output, not the gradient of an input
+  bool step = false;  ///< true for a step of the mechanism (attention/steps.h) or the output, not an input's gradient
   CheckReference reference = CheckReference::differences;
   std::string note{};  ///< the case's note; if not empty, gradients are not compared with differences
   std::vector<std::string> axes{};
@@ -106,11 +106,12 @@ struct CheckRow {
 
 /// Compares the gradient of <R, f(inputs)>, R a random cotangent, with central differences
 ///   (g(x + h) - g(x - h)) / 2h,  h = cbrt(eps) max(1, |x|),
-/// for every element of every input, in double. If they disagree, the difference is repeated with h / 2 and
-/// extrapolated, (4 g'(h/2) - g'(h)) / 3, which removes the truncation error of order h^2 but hides no mistake. Errors
-/// are relative to the largest of the element, 1e-3 of the tensor's largest element, 1e-6, and 4e6 times the rounding
-/// noise of a difference. A second pass checks that gradients are added to existing values. Results in float are
-/// compared with those in double. A row for the output, "out", exists only if the output in float is wrong.
+/// for every element of every input, in double; in cases with `along_direction`, first along a random direction. If
+/// they disagree, the difference is repeated with h / 2 and extrapolated, (4 g'(h/2) - g'(h)) / 3, which removes the
+/// truncation error of order h^2 but hides no mistake. Errors are relative to the largest of the element, 1e-3 of the
+/// tensor's largest element, 1e-6, and 4e6 times the rounding noise of a difference. A second pass checks that
+/// gradients are added to existing values. Results in float are compared with those in double. A row for the output,
+/// "out", exists only if the output in float is wrong.
 std::vector<CheckRow> gradcheck(const CheckCase& c, std::uint64_t seed = 1);
 
 /// Check of one input element; x is its value. `analytic` is the derivative of <R, f> with respect to x from the tape,
@@ -129,8 +130,8 @@ ElementCheck check_element(const CheckCase& c, std::uint64_t seed, std::size_t i
 /// Returns f of a case's inputs.
 Tensor<double> case_output(const CheckCase& c, std::uint64_t seed);
 
-/// An implementation's results for a case's inputs: `gradients` of <R, f>, and `added`, the gradients of <R, f> + <E,
-/// input> for each input, with E ~ U(-1, 1), where f's gradients are added to E.
+/// An implementation's results for a case's inputs: `gradients` of <R, f>, and `added`, which has, for each input, the
+/// gradient of <R, f> + <E, input> with E ~ U(-1, 1), computed by adding f's gradient to E.
 struct CaseResults {
   std::vector<Tensor<double>> gradients, added;
 };

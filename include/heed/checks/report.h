@@ -26,8 +26,8 @@ struct CheckFindings {
 /// Returns the subject of a case: "softmax" for "softmax, causal=true, N > d".
 std::string subject_of(const std::string& operation);
 
-/// Returns the backward steps that compute a row's gradient, or that of S for a reported step dS, from the mechanism's
-/// source; empty for other reported steps, which are of the forward pass, and if the source is unknown.
+/// Returns the backward steps, from the mechanism's source, that compute a row's gradient or, for a row of the step dS,
+/// the gradient of S. Empty for a row of a forward step, and if the source is unknown.
 std::vector<BackwardStep> steps_of(const CheckRow& row);
 
 /// Prints the table of gradients, the diagnosis of each wrong one, and the wrong costs. With `numbers`, also

@@ -17,8 +17,8 @@ struct RecordedData {
   std::vector<std::string> test{};             ///< names of the test files
   std::map<std::string, std::string> files{};  ///< checksums of all files, by path relative to the data's path
   Index validation_removed = 0;                ///< number of validation images removed since the run was started
-  /// True if a tree without train and test directories has only test files, unless it still has the content of a file
-  /// recorded in `test`: then the files recorded there are the test files.
+  /// True if a tree without train and test directories has only test files. It has no effect if a file named in
+  /// `test` still has the recorded content: then the files named in `test` are the test files.
   bool whole = false;
   bool elsewhere = false;  ///< the path is not the recorded one: the files may be other data
 

@@ -295,13 +295,13 @@ struct TrainConfig {
   bool operator==(const TrainConfig&) const = default;
 };
 
-/// Returns the number of images per microbatch for batches of `batch` images. It depends on neither threads nor
+/// Returns the number of examples per microbatch for batches of `batch` examples. It depends on neither threads nor
 /// processes, since it affects the bits of a training run.
 constexpr Index microbatch_of(const TrainConfig& train, Index batch) {
   return train.microbatch > 0 ? train.microbatch : std::clamp<Index>((batch + 15) / 16, 1, 8);
 }
 
-/// Returns the number of images per microbatch for batches of train.batch images.
+/// Returns the number of examples per microbatch for batches of train.batch examples.
 constexpr Index microbatch_of(const TrainConfig& train) { return microbatch_of(train, train.batch); }
 
 /// Visits the keys of [train].

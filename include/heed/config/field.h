@@ -18,7 +18,7 @@ struct Rule {
   bool above_low = false;                 ///< excludes `low`
   bool below_high = false;                ///< excludes `high`
   std::vector<std::string> choices = {};  ///< valid texts; empty: any text
-  std::string if_true = {};               ///< text equivalent to true; false is the first choice
+  std::string if_true = {};               ///< the choice that `true` selects; `false` selects the first choice
   bool required = false;                  ///< the key has no default
   bool per_block = false;                 ///< a list with one item per block, or a single value for all blocks
   bool per_stage = false;                 ///< a list with one item per stage

@@ -17,7 +17,7 @@ struct ModelOfTensors {
 };
 
 /// Infers the model of a file from the names and shapes of its tensors, with `heads` heads. If `heads` is 0, a head is
-/// as wide as the query norm or, without qk_norm, has 64 channels. Throws Error if the tensors do not belong to a
+/// as wide as the query norm or, without qk_norm, has 64 channels. Throws Error if the tensors do not determine a
 /// Vision Transformer.
 ModelOfTensors model_of_tensors(const SafetensorsFile& file, Index heads = 0);
 
@@ -34,7 +34,7 @@ std::vector<std::string> sets_of_tensors(const ModelConfig& model);
 Experiment load_sets(const std::vector<std::string>& sets);
 
 /// Returns "; --set model.KEY=VALUE ... fits the file" with the keys in which `model` differs from the model of the
-/// file's tensors; empty if none differ, or if the model or the file is of another family.
+/// file's tensors; empty if none differ, if `model` is of another family, or if no model can be inferred from the file.
 std::string fitting_keys(const SafetensorsFile& file, const ModelConfig& model);
 
 }  // namespace heed

@@ -32,11 +32,11 @@ struct Counts {
 };
 
 /// Cost of one operation in both conventions. `forward` and `backward` count every floating-point operation of the
-/// textbook algorithm: a sum of n terms is n - 1 additions, a maximum n - 1 comparisons. The backward pass assigns each
-/// gradient. If a tensor has several uses, the tape sums their gradients: an operation that accumulates into an
-/// existing gradient executes `joins` more additions. `*_contractions` use the papers' convention: they count
-/// only matrix products, convolutions, distances and weighted sums; a product added to a sum is one multiplication and
-/// one addition.
+/// textbook algorithm: a sum of n terms is n - 1 additions, a maximum n - 1 comparisons. The counts of the backward
+/// pass assume that it assigns each gradient. If a tensor has several uses, the tape sums their gradients: an operation
+/// that accumulates into an existing gradient executes `joins` more additions. `*_contractions` use the papers'
+/// convention: they count only matrix products, convolutions, distances and weighted sums; a product added to a sum is
+/// one multiplication and one addition.
 struct Cost {
   Counts forward, backward;
   Counts forward_contractions, backward_contractions;

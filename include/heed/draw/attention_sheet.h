@@ -36,7 +36,7 @@ struct SheetRow {
 struct AttentionSheet {
   std::string title, subtitle;
   Image image;     ///< the model's input; empty if each row has its own image, all of one size
-  PatchGrid grid;  ///< the first block's grid, which has the patch `query`
+  PatchGrid grid;  ///< the first block's grid, in which `query` is a patch
   std::vector<SheetRow> rows;
   std::optional<Patch> query{};        ///< marked in the images; none: no mark
   std::vector<std::string> columns{};  ///< column headings
@@ -45,9 +45,10 @@ struct AttentionSheet {
 
 /// Returns the weights of each patch as a key, [heads, rows, columns] of the keys' grid, from the map [heads, N, M] of
 /// one image. The N queries are tokens before the grid (class token, registers), then the patches. The M keys are the
-/// same tokens, or those of a coarser grid with the same proportions. The query is patch `query` if given, otherwise
-/// token `token` before the grid; if there is no such token, or `token` is -1, the result is the mean over all patches
-/// as queries. Throws Error if a weight is not finite or the keys do not form such a grid.
+/// same tokens before the grid, then the patches of the same grid or of a coarser one with the same proportions. The
+/// query is patch `query` if given, otherwise token `token` before the grid; if there is no such token, or `token` is
+/// -1, the result is the mean over all patches as queries. Throws Error if a weight is not finite or the keys do not
+/// form such a grid.
 Tensor<float> patch_weights(View<const float> map, PatchGrid grid, std::optional<Patch> query, Index token = 0);
 
 /// Returns the values of the patches, [heads, rows, columns], from those of all tokens, [heads, N]. The first `prefix`

@@ -39,10 +39,10 @@ struct LineStyle {
   bool operator==(const LineStyle&) const = default;
 };
 
-/// Returns a style for each name, all different for up to 48 names. A name with a mechanism or one of its settings as a
-/// word, such as "sima", "mnist-sima" or "sima:norm=l2", has the colour of that mechanism in every chart, unless more
-/// names of the chart have this colour than there are dash patterns; the mechanism's name alone always has the same
-/// dashes, too.
+/// Returns a style for each name, all different for up to 48 names. A name that contains, as a word, the name of a
+/// mechanism or of one of its settings, such as "sima", "mnist-sima" or "sima:norm=l2", has the mechanism's colour in
+/// every chart, unless all dash patterns of this colour are used. The name of a mechanism alone also has the same
+/// dashes in every chart.
 std::vector<LineStyle> line_styles(const std::vector<std::string>& names);
 
 }  // namespace heed

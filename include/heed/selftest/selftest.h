@@ -44,10 +44,11 @@ std::string selftest_data(const std::string& name, const std::string& directory)
 /// Returns the experiment of a run, prepared in `directory`.
 Experiment selftest_experiment(const SelftestRun& run, const std::string& directory);
 
-/// Computes the hashes of a part, prepared in `directory`, where a run also writes its files. The first hash is that
-/// of the names. A run has hashes of the images of its first step; of its initial weights; of the results and gradients
-/// of the first microbatch, in order of computation; of each weight after the first step; of loss, optimiser state and
-/// weights after each step; of its evaluations; and, for a language model, of the logits of incremental decoding.
+/// Computes the hashes of a part, prepared in `directory`, where a run also writes its files. The first hash is that of
+/// the names. A run has hashes of the images of its first step, except scenes; of its initial weights; of the results
+/// and gradients of the first microbatch, in order of computation; of each weight after the first step; of loss,
+/// optimiser state and weights after each step; of its evaluations; and, for a language model, of the logits of
+/// incremental decoding.
 std::vector<NamedHash> selftest_hashes(const std::string& part, const std::string& directory);
 
 /// Hashes by part.

@@ -1,6 +1,7 @@
 // If the exponents are close together, all cells share one scale. exp is then computed once per term and once per
-// window position, and the rest is weighted sums over windows and running sums outside them. The whole grid is
-// processed for a few vectors of channels at a time, in steps of four cells.
+// window position; the remaining work is weighted sums over windows and running sums outside them. The whole grid
+// is processed for a few vectors of channels at a time, in steps of four cells. Otherwise, the reference kernel is
+// called.
 #include "heed/kernels/grids/neighbourhood.h"
 
 #ifndef HEED_NO_SIMD

@@ -2,10 +2,10 @@
 //
 //   C[i,j] (+)= sum over l of term(A[i,l], B[l,j])
 //
-// A term is a product, or a part of a distance. C is computed in tiles that stay in registers while l runs
-// over k. B is first copied to panels, in the order in which tiles read it (panels.h). A is read in place, one element
-// at a time; only a large transposed A is copied too. If many panels are copied together, A is processed in blocks of
-// rows that stay in the L2 cache for all these panels.
+// A term is a product, or a part of a distance. C is computed in tiles that stay in registers while l runs over k. B is
+// first copied to panels, in the order in which tiles read it (panels.h), unless C has few rows (in_place_rows). A is
+// read in place, one element at a time; only a large transposed A is copied too. If many panels are copied together, A
+// is processed in blocks of rows that stay in the L2 cache for all these panels.
 //
 // Tile size. With 32 vector registers, 6 x 4: 24 sums, 4 vectors of B and 1 element of A are 29 registers. Each step
 // over k has 24 multiply-adds for 4 + 6 loads, so a core that executes two multiply-adds and two loads per cycle is

@@ -1,8 +1,8 @@
-// Rows of attention maps are often short (50 to 200 keys). If four rows fit the registers, their maxima and sums are
-// computed together; longer and causal rows are processed individually. The last partial vector of a row stays in a
-// register: reloading it soon after a masked store would stall (122 ns on Zen 4). A score is multiplied by its scale
-// and rounded before the maximum is subtracted, not in one fused step, so the largest score gives exactly exp(0) at any
-// magnitude.
+// Rows of attention maps are often short (50 to 200 keys). If four rows fit the registers, their maxima and sums of
+// exps are computed together; longer and causal rows are processed individually. The last partial vector of a row stays
+// in a register: reloading it soon after a masked store would stall (122 ns on Zen 4). A score is multiplied by its
+// scale and rounded before the maximum is subtracted, not in one fused step, so the largest score gives exactly exp(0)
+// at any magnitude.
 #include "heed/kernels/rows/softmax.h"
 
 #ifndef HEED_NO_SIMD
