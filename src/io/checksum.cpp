@@ -34,7 +34,7 @@ std::map<std::string, std::string> former_names(const Checksums& before, const C
   const std::set<std::string> preferred(first.begin(), first.end());
   std::map<std::string, std::string> former;
   std::set<std::string> contents;
-  std::multimap<std::string, std::string> missing;  // recorded names without a file of that content, by checksum
+  std::multimap<std::string, std::string> missing;  // recorded names whose file is missing or changed, by checksum
   for (const bool turn : {true, false})
     for (const auto& [name, checksum] : before) {
       if (preferred.contains(name) != turn) continue;

@@ -13,7 +13,7 @@ std::uint32_t heed::crc32(std::uint32_t before, const void* bytes, std::size_t c
 
 namespace {
 
-/// Remainder of each byte that is shifted out.
+/// Remainder for each value of the byte that is shifted out.
 constexpr std::array<std::uint32_t, 256> remainders = [] {
   std::array<std::uint32_t, 256> all{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {

@@ -48,7 +48,7 @@ float from_f16(std::uint16_t half) {
 // bfloat16: the upper half of a float.
 float from_bf16(std::uint16_t upper) { return std::bit_cast<float>(std::uint32_t(upper) << 16); }
 
-// Reads out.size() elements of type Stored from `offset` on and converts them, in a small buffer.
+// Reads out.size() elements of type Stored from `offset` on and converts them, through a small buffer.
 template <class Stored, class T, class Convert>
 void convert(const InputFile& file, std::uint64_t offset, View<T> out, Convert to_number) {
   constexpr Index most = 4096;

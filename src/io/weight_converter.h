@@ -54,7 +54,7 @@ class WeightConverter {
   }
 
   /// If there are registers, which have no position, as in DINOv2: adds the class token's position to the class token,
-  /// and removes it from the position embedding.
+  /// and removes that position from the position embedding.
   void fold_class_position() {
     if (!find("reg_token", 0) || !find("cls_token", 0) || !find("pos_embed", 0)) return;
     Tensor<T>&cls = find("cls_token", 0)->values, &positions = find("pos_embed", 0)->values;

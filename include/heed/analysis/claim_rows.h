@@ -14,7 +14,7 @@ namespace heed {
 struct ClaimArm {
   std::map<Index, double> values;  ///< by seed: test accuracy, or bits per character, byte or dimension
   std::map<Index, Index> lines;    ///< line number of the value, by seed
-  std::vector<Index> diverged;     ///< seeds of diverged runs; their value is that of random guessing
+  std::vector<Index> diverged;     ///< seeds of diverged runs, whose values are those of random guessing
   Index images = 0;                ///< number of test images on which each accuracy was measured; 0: unknown
 
   std::vector<std::string> ignored{};  ///< one line of text per excluded run, with the reason

@@ -1,6 +1,5 @@
 // Prediction of a model's time without running it. The time of an operation is its exact counts divided by the measured
-// limits of the host, times measured factors by which operations of this kind are slower than the limits
-// (docs/cost.md).
+// limits of the host, times measured factors by which operations of its kind are slower than the limits (docs/cost.md).
 #pragma once
 
 #include "heed/analysis/model_cost.h"

@@ -28,7 +28,7 @@ struct Times {
 
 /// Times calls of f, at least five, for about `seconds` after a warm-up. Calls shorter than `shortest` seconds are
 /// timed in groups. Calls between() after each group, outside the timed interval. If several processes run f together,
-/// agreed(more) must return the same decision to continue in each of them, and `shortest` must be 0.
+/// agreed(more), which decides whether to continue, must return the same in each of them, and `shortest` must be 0.
 template <class F, class Between = decltype([] {}), class Agreed = decltype([](bool more) { return more; })>
 Times time_calls(double seconds, double shortest, const F& f, const Between& between = {}, const Agreed& agreed = {}) {
   const Clock::time_point warm_up = Clock::now();

@@ -25,7 +25,7 @@ struct AttentionCaseShape {
 enum class CaseOperands { apart, packed, sequences, whole_sequences };
 
 /// Returns the case `label` of a mechanism in a shape; none if the mechanism does not support the shape. The mechanism
-/// must outlive the case. Its inputs are the operands (q, k and v, or qkv) and the trainable mechanism
+/// must outlive the case. The case's inputs are the operands (q, k and v, or qkv) and the trainable mechanism
 /// parameters, by name.
 std::optional<CheckCase> attention_case(const std::string& label, const Mechanism& mechanism,
                                         const AttentionCaseShape& shape, CaseOperands given = CaseOperands::apart);

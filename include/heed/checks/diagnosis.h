@@ -55,8 +55,9 @@ struct Likeness {
 };
 
 /// Returns the diagnosis of `got`, which should equal `expected`; both have the same shape. `axes` are the names of its
-/// axes, in the singular: "head". A kind is reported only if it fits the whole wrong part and is visible in more than
-/// one element.
+/// axes, in the singular: "head". For finite values, a kind is reported only if it fits the whole wrong part; if fewer
+/// than two expected values there are nonzero, only missing, superfluous, negative, or a factor with a known meaning is
+/// reported.
 Diagnosis diagnose(View<const double> got, View<const double> expected, std::span<const std::string> axes,
                    const Likeness& same);
 

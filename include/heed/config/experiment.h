@@ -384,11 +384,11 @@ inline bool uses_table(const Experiment& experiment, std::string_view name) {
   return name != "dino" || experiment.train.method != "supervised";
 }
 
-/// Reads an experiment or a model file. A file's keys override those of its `base`, which may have its own base: a path
-/// relative to the file, to the working directory or to an installed directory (config/installed.h). `sets` override
-/// the file's keys: each is "table.key=value", with a TOML value or plain text. Lists are replaced whole. The result
-/// satisfies validate(). Throws Error for a table [attention.NAME] of a mechanism that the model does not use; in a
-/// base file, such a table is dropped if the base's own model uses the mechanism.
+/// Reads an experiment or a model file. A file's keys override those of its `base`, which may itself have a base. The
+/// path of a base is relative to the file, to the working directory or to an installed directory (config/installed.h).
+/// `sets` override the file's keys: each is "table.key=value", with a TOML value or plain text. Lists are replaced
+/// whole. The result satisfies validate(). Throws Error for a table [attention.NAME] of a mechanism that the model does
+/// not use; in a base file, such a table is dropped if the base's own model uses the mechanism.
 Experiment load_experiment(const std::string& path, const std::vector<std::string>& sets = {});
 
 /// Reads a run's configuration, and drops tables [attention.NAME] of unused mechanisms, written by earlier versions.

@@ -18,8 +18,9 @@ class Counted {
   /// Returns the operations counted on this thread; assign {} to reset.
   static Counts& tally();
 
-  /// Returns the contractions among these operations, in the papers' convention: a product added to a sum is 1 mul and
-  /// 1 add, a squared difference 1 mul and 2 add, an absolute difference 2 add. A sum's first term counts as added.
+  /// Returns the contractions among the operations counted on this thread, in the papers' convention: a product added
+  /// to a sum is 1 mul and 1 add, a squared difference 1 mul and 2 add, an absolute difference 2 add. A sum's first
+  /// term counts as added.
   static Counts& contractions();
 
   /// Returns true for a product that has not been added to a sum.

@@ -11,8 +11,8 @@ using namespace simd;
 namespace {
 
 /// Computes the maxima or sums of `count` vectors of channels over rows, in two chains, one of even and one of odd
-/// rows, which hides the latency of an operation. add(result, r, i) adds vector i of row r to a chain; join(a, b)
-/// combines the two chains.
+/// rows, to hide the latency of an operation. add(result, r, i) adds vector i of row r to a chain; join(a, b) combines
+/// the two chains.
 template <int count, class Add, class Join>
 HWY_INLINE void reduce_rows(Index rows, Vector start, const Add& add, const Join& join, Vector (&results)[count]) {
   Vector odd[count];
