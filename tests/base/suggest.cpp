@@ -25,7 +25,8 @@ BOOST_AUTO_TEST_CASE(distances_of_names) {
   BOOST_TEST(nearest("tempewxyz", {"temperate"}) == "");
   BOOST_TEST(nearest("abcd", {"abxy"}) == "abxy");
   BOOST_TEST(nearest("abcd", {"axyz"}) == "");
-  // A name's initials differ from it by one edit, and a part of at least three letters by two, in both directions.
+  // A name differs from its initials by one edit, and from a substring of three or more letters by at most two; either
+  // may be the misspelt name.
   BOOST_TEST(nearest("ds", {"data-sets"}) == "data-sets");
   BOOST_TEST(nearest("data_sets", {"ds"}) == "ds");
   BOOST_TEST(nearest("d", {"data"}) == "");

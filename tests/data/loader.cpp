@@ -312,7 +312,7 @@ BOOST_AUTO_TEST_CASE(an_epoch_resumed_is_the_epoch_uninterrupted) {
       resumed(data, all_images(64), config, {size, 8, 7, true});
   const std::vector<double> expected = contents(whole, 4);
   for (Index first = 0; first <= 8; ++first) {
-    // Abandons another epoch halfway, with prefetched batches.
+    // Abandons another epoch after `first` batches, with others prefetched.
     resumed.start(9);
     for (Index i = 0; i < first; ++i) resumed.next();
     const std::vector<double> rest = contents(resumed, 4, first);

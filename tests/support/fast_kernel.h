@@ -196,7 +196,7 @@ class Trial {
 
 /// Requires that the fast kernel is within the bound of its contract: results are finite if the reference's are, and
 /// within the bound; otherwise non-finite. Gaps and surroundings of the arrays must not change. Returns a hash of the
-/// results for finite operands.
+/// results for operands without tiny or non-finite elements.
 inline std::uint64_t hold_against_plain(const FastKernel& kernel) {
   std::vector<std::pair<Index, Index>> sizes;
   for (const Index n : lengths)

@@ -11,8 +11,8 @@
 
 namespace heed::test {
 
-/// Tags tokens: logits[b, t] = W (E[token] + mean of E over the sequence's tokens) + c, and c after the sequence's end.
-/// The penalty is the sum of squares of c.
+/// Tagger of tokens: logits[b, t] = W (E[token] + mean of E over the sequence's tokens) + c, and c after the sequence's
+/// end. The penalty is the sum of squares of c.
 class Tagger : public ModelBase<Tagger> {
  public:
   Tagger(Index vocabulary, Index width, Index tags, Index length) : length_(length) {

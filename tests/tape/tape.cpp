@@ -277,8 +277,8 @@ BOOST_AUTO_TEST_CASE(without_gradients_nothing_is_recorded) {
              "[tape] backward: the variable depends on no parameter or input with a gradient");
 }
 
-// Kept elements are divided by the probability of keeping. 30 % of 10,000 elements are dropped, up to five standard
-// deviations, which are sqrt(10,000 * 0.3 * 0.7) = 46 each.
+// Kept elements are divided by the probability of keeping. The number of dropped elements is 30 % of 10,000, up to five
+// standard deviations of sqrt(10,000 * 0.3 * 0.7) = 46.
 BOOST_AUTO_TEST_CASE(dropout_acts_in_training_only) {
   const Tensor<double> values = numbers({100, 100});
   Tape<double> training({.training = true, .random = RandomStream(1)}), evaluation({.random = RandomStream(1)});
@@ -316,7 +316,7 @@ BOOST_AUTO_TEST_CASE(dropping_does_not_depend_on_how_a_batch_is_cut) {
   }
 }
 
-// Sequences of a batch in one tensor: 2, 3, 1 and 3 rows. Each draws its own random numbers.
+// The sequences of a batch, with 2, 3, 1 and 3 rows, form one tensor. Each draws its own random numbers.
 BOOST_AUTO_TEST_CASE(dropping_does_not_depend_on_how_sequences_are_cut) {
   constexpr Index width = 20, lengths[] = {2, 3, 1, 3};
   const Tensor<double> values = numbers({9, width});

@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(a_pass_without_a_trace_cannot_be_printed) {
                "[tape] the pass has no trace; set Pass::observers.trace to print it");
 }
 
-// Operations without arithmetic, and a value that two operations use: its node is declared once.
+// A negation counts no arithmetic, and the value that both operations use is declared as one node.
 BOOST_AUTO_TEST_CASE(a_value_with_two_uses) {
   std::vector<TraceEntry> entries;
   Tape<float> other(Pass<float>{.observers = {.trace = &entries}});

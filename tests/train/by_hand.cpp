@@ -483,7 +483,7 @@ BOOST_FIXTURE_TEST_CASE(skipped_steps_count_in_no_mean, Play) {
     close(report.train.loss, loss / count, "loss of the report");
     close(report.train.accuracy, right / of_terms, "accuracy of the report");
     BOOST_TEST(report.skipped == 3 - static_cast<Index>(count));
-    BOOST_TEST(report.train.images_per_s * report.seconds >= 24);  // the rate is measured before `seconds` ends
+    BOOST_TEST(report.train.images_per_s * report.seconds >= 24);  // the rate's time is at most `seconds`
     row += 2;
   }
   BOOST_TEST(reported == reports.steps.size());
@@ -533,7 +533,7 @@ BOOST_FIXTURE_TEST_CASE(changed_data_may_complete_an_epoch, Play) {
              boost::test_tools::per_element());
 }
 
-// The epoch ends before the validation begins, which takes at least 100 ms.
+// The measured epoch ends before the validation, which takes at least 100 ms.
 BOOST_FIXTURE_TEST_CASE(the_time_of_an_epoch_has_no_validation, Play) {
   x.train.epochs = 1;
   using Clock = std::chrono::steady_clock;
@@ -609,7 +609,7 @@ BOOST_AUTO_TEST_CASE(the_latest_weights_are_the_best_without_validation) {
   }
 }
 
-// Two epochs of three steps. An error names the invalid metadata value and its range.
+// Two epochs of three steps. An error names the missing or invalid metadata value and what is expected.
 BOOST_FIXTURE_TEST_CASE(numbers_that_cannot_be_are_named, Play) {
   x.train.epochs = 2;
   ScriptedTask task(model, x.train.batch, script);

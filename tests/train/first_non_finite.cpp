@@ -70,8 +70,8 @@ Parameters<double> steep_weights(const Steep& model) {
   return parameters;
 }
 
-/// Four images of 1e200, which become x = W0 image of order 1. The first one's gradient with respect to x is of order
-/// 1e200, and its product with the image overflows. With the norm, all images have such gradients.
+/// Four images with elements of order 1e200; x = W0 image is of order 1. The gradient with respect to x is of order
+/// 1e200 for the first image and, with the norm, for all images; its product with the image overflows.
 struct LargeImages {
   Tensor<double> images{Shape{4, 2}, {1e200, -1e200, 2e200, -2e200, -1e200, 1e200, -2e200, 2e200}};
   Tensor<double> targets{Shape{4, 2}, {0, 1, 1, 0, 0, 1, 0, 1}};
@@ -86,8 +86,9 @@ struct LargeImages {
 
 BOOST_AUTO_TEST_SUITE(train_first_non_finite)
 
-// In the backward pass the first example's gradient overflows before the norm, the gradients of the others after the
-// norm has summed over the batch. The first lane computes the penalty, but these additional operations do not delay it.
+// In the backward pass, the first example's gradient overflows before it reaches the norm; those of the other examples
+// overflow only after the norm has summed over the batch. The first lane computes the penalty, but these additional
+// operations do not delay it.
 BOOST_AUTO_TEST_CASE(a_penalty_delays_no_lane) {
   const Steep model;
   Parameters<double> parameters(model.parameters());

@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(nor_with_batch_norm_and_a_teacher) {
     x.train.recompute = true;
     check(x, workshop / "recompute");
     for (Experiment teacher : {dino_experiment(workshop), dino_with_batch_norm(workshop)}) {
-      teacher.dino.freeze_last_layer = 0;  // a step with frozen tensors has a list of them
+      teacher.dino.freeze_last_layer = 0;  // a step with frozen tensors allocates their list
       check(teacher, workshop / (teacher.model.family + "-teacher"));
     }
   }

@@ -11,8 +11,8 @@ using namespace heed::test;
 
 namespace {
 
-/// Returns 100 steps whose smoothed loss falls from 10 by 0.05 a step until step `least`, and rises by as much after
-/// it. In steps [from, to), losses alternate between 3 above and 3 below the smoothed loss.
+/// Returns 100 steps whose smoothed loss falls from 10 by 0.05 a step until step `least`, then rises by 0.05 a step. In
+/// steps [from, to), losses are alternately 3 below and 3 above the smoothed loss; in all others, equal to it.
 std::vector<RatePoint> scattered(int least, int from, int to) {
   std::vector<RatePoint> points;
   for (int i = 0; i < 100; ++i) {
@@ -57,7 +57,8 @@ BOOST_AUTO_TEST_CASE(the_scatter_of_the_first_half_counts_after_the_minimum) {
   BOOST_TEST(advice(scattered(20, 50, 100)).has_value());
 }
 
-// A minimum at step 99 is 4.7 below the mean of the first ten losses.
+// A minimum at step 99 is 4.7 below the mean of the first ten losses. With a root mean square of 8.5, the minimum would
+// have to be at least 6.8 below.
 BOOST_AUTO_TEST_CASE(the_scatter_up_to_a_late_minimum_counts) {
   std::vector<RatePoint> late = scattered(99, 50, 100);
   for (RatePoint& point : late) point.loss = point.smoothed + 4 * (point.loss - point.smoothed);

@@ -55,7 +55,7 @@ struct MatchingRules {
   bool antialias = false;            ///< as in WeightChanges
   PositionRows from{};               ///< as in WeightChanges
   std::vector<std::string> skip{};   ///< patterns of names to skip; * matches any text
-  std::vector<std::string> parts{};  ///< names of parts (ParameterSpec) to load, if the numbers of rows are equal
+  std::vector<std::string> parts{};  ///< names of parts (ParameterSpec) to load if they have as many rows in the file
   std::vector<std::vector<RowPart>> divisions{};  ///< divisions of the file's tensors into parts, by number of rows
 };
 

@@ -11,7 +11,7 @@
 
 namespace heed {
 
-/// Thrown if the loss or the model's outputs are not finite, in training or evaluation.
+/// Thrown if a loss, gradient, weight or output of the model is not finite, in training or evaluation.
 struct Diverged : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -32,15 +32,16 @@ struct RateTest {
 /// Trains an experiment at the rates of `range` and stops if the loss diverges. Writes no files.
 RateTest test_rates(const Experiment& experiment, const RateRange& range);
 
-/// Learning rate suggested by a test: the lesser of `steepest` and a tenth of `least`. `steepest` is the rate where the
-/// smoothed loss falls fastest per logarithm of the rate, measured over a tenth of the test at a time, after its
-/// first tenth and before the minimum. `least` is the rate where the smoothed loss is minimal.
+/// Learning rate suggested by a test: the lesser of `steepest` and a tenth of `least`. `least` is the rate where the
+/// smoothed loss is minimal, `steepest` the rate in the middle of the interval where it falls most per logarithm of the
+/// rate. Intervals have a tenth of the test's steps and lie between the first tenth of the test and the minimum.
 struct RateAdvice {
   double steepest, least;  ///< rates
   double suggested() const { return std::min(steepest, least / 10); }
 };
 
-/// Returns the suggestion; none if the variation between batches could explain the fall of the loss.
+/// Returns the suggestion; none if the variation between batches could explain the fall of the loss, or if the loss
+/// falls in no interval between the first tenth of the test and the minimum.
 std::optional<RateAdvice> advice(const std::vector<RatePoint>& points);
 
 }  // namespace heed

@@ -38,8 +38,8 @@ class BatchGradient {
  public:
   /// Allocates memory for batches of at most `batch` examples. Reads microbatch, recompute and dtype of `train`. The
   /// lanes of a batch are divided among the processes. If examples depend on each other (batch norm), each lane is a
-  /// single microbatch, and all lanes run in lockstep. Throws Error if this build lacks the required bfloat16 products
-  /// or cannot run several lanes in lockstep, or if the processes cannot share such a batch.
+  /// single microbatch, and all lanes run in lockstep. Throws Error if the CPU or the build lacks the required bfloat16
+  /// products, if the build cannot run several lanes in lockstep, or if the processes cannot share such a batch.
   BatchGradient(const Model& model, Parameters<T>& parameters, Index batch, const TrainConfig& train,
                 Ranks& ranks = one_process(), LaneMemory memory = LaneMemory::by_size);
   ~BatchGradient();

@@ -16,7 +16,7 @@ class Tapes {
   explicit Tapes(Index count = threads());
 
   /// Returns the tape's index for `item` of a parallel_for over `items`: the item itself or, if there are more items
-  /// than tapes, the calling thread; there must then be one tape per thread.
+  /// than tapes, the index of the calling thread; there must then be one tape per thread.
   Index index(Index item, Index items) const { return items <= static_cast<Index>(tapes_.size()) ? item : worker(); }
 
   /// Clears tape i for a pass and returns it.

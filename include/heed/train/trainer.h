@@ -33,7 +33,7 @@ struct TrainPlan {
   std::vector<std::string> class_names;  ///< class names of a classification
   std::vector<Index> train_classes, validation_classes, test_classes;  ///< number of examples per class
   Index steps_per_epoch = 0;
-  Index epoch = 0, step = 0;  ///< start: 0, 0 unless resumed
+  Index epoch = 0, step = 0;  ///< completed before the start; 0 unless resumed
   Index operations = 0;       ///< multiplications and additions in contractions, per example of a training step
   double energy_pj = 0;       ///< energy of `operations` by the built-in table (cost/energy.h)
   std::string run;
@@ -48,7 +48,7 @@ struct StepReport {
   Index batch = 0;      ///< batches of the epoch so far
   Index step = 0;       ///< steps of the run so far
   double loss = 0;      ///< mean over the epoch so far
-  double accuracy = 0;  ///< on the training images of the epoch so far
+  double accuracy = 0;  ///< on the training examples of the epoch so far
   double lr = 0;
   double images_per_s = 0;  ///< over the epoch so far
 };
@@ -56,7 +56,7 @@ struct StepReport {
 /// A completed epoch.
 struct EpochReport {
   StepReport train;
-  bool validated = false;                               ///< whether there are validation images
+  bool validated = false;                               ///< whether there are validation examples
   double validation_loss = 0, validation_accuracy = 0;  ///< the loss is negative if the task has no loss
   double seconds = 0;                                   ///< training time without evaluation
   Index skipped = 0;                                    ///< skipped steps (train.on_nonfinite)

@@ -294,8 +294,8 @@ BOOST_AUTO_TEST_CASE(a_loader_of_views) {
 }
 
 // On a grey image of two levels, brightness scales the mean, and contrast the difference relative to the mean; the
-// image stays grey. On a red image, whose channels stay below 255, the hue turns. Rounding to bytes moves a ratio by
-// less than 2 % of its range.
+// image stays grey. On a red image, whose channels stay below 255, the new hue is the drawn shift of the hue. Rounding
+// to bytes moves a ratio by less than 2 % of its range.
 BOOST_AUTO_TEST_CASE(jitter_draws_factors_from_their_ranges) {
   std::vector<double> brightness, contrast, hue;
   Image grey{{3, 1, 2}, {90, 150, 90, 150, 90, 150}}, red{{3, 1, 1}, {140, 60, 60}};
@@ -350,8 +350,8 @@ BOOST_AUTO_TEST_CASE(jitter_makes_its_changes_in_any_order) {
 }
 
 // With weights w_d of a blur, the bright pixel at a vertical edge becomes 255 (1 + w_0) / 2, from which sigma follows.
-// It is uniform in 0.1..2, whether every view is blurred (view 0) or half of them (view 2). Rounding to bytes changes
-// sigma by at most 0.04, and hides blurs with sigma below 0.25.
+// Sigma is uniform in 0.1..2, whether every view is blurred (view 0) or half of them (view 2). Rounding to bytes
+// changes sigma by at most 0.04, and hides blurs with sigma below 0.25.
 BOOST_AUTO_TEST_CASE(blurs_have_widths_from_their_range) {
   Image edge{{1, 24, 24}, {}};
   for (int i = 0; i < 576; ++i) edge.pixels.push_back(i % 24 < 12 ? 0 : 255);

@@ -79,8 +79,9 @@ BOOST_AUTO_TEST_CASE(the_middle_is_cut_out) {
              boost::test_tools::per_element());
 }
 
-// Pillow 9.4: Image.resize((7, 9), BICUBIC or BILINEAR).crop((0, 2, 6, 8)) of a grey image of 12 rows and 9
-// columns. Pillow rounds between its passes over rows and columns, which changes a pixel by at most one level.
+// The expected pixels are from Pillow 9.4, Image.resize((7, 9), BICUBIC or BILINEAR).crop((0, 2, 6, 8)), for a grey
+// image of 12 rows and 9 columns. Pillow rounds between its passes over rows and columns, which changes a pixel by at
+// most one level.
 BOOST_AUTO_TEST_CASE(the_crop_is_pillows) {
   Image image{{1, 12, 9}, {}};
   for (int y = 0; y < 12; ++y)

@@ -294,7 +294,8 @@ BOOST_FIXTURE_TEST_CASE(other_formats_are_called_by_their_names, OnePath) {
        "a CMYK JPEG without Adobe's marker");
 }
 
-// A PNG as Xcode writes it into an app: with a chunk before the header, and with red and blue exchanged.
+// Xcode writes PNG files into apps with red and blue exchanged, and with a chunk before the header, by which heed
+// recognises them.
 BOOST_FIXTURE_TEST_CASE(png_files_of_xcode_are_refused, OnePath) {
   write_image(path, pattern({3, 2, 2}, 0));
   Bytes bytes = read_bytes(path);

@@ -180,7 +180,8 @@ BOOST_FIXTURE_TEST_CASE(scans_of_a_jpeg_are_limited, Written) {
   check_error([&] { load(with_height(progressive_jpeg(1250, 7), 8000)); }, {path, "7 scans of 10000x8000 pixels"});
 }
 
-// Segments without content, then consecutive empty Huffman tables.
+// A JPEG may have at most 10,000 segments and Huffman tables. Tests segments without content, then segments with
+// thousands of empty tables.
 BOOST_FIXTURE_TEST_CASE(parts_of_a_jpeg_are_limited, Written) {
   Bytes segments = {0xff, 0xd8};
   for (int i = 0; i < 10'000; ++i) append(segments, {0xff, 0xe0, 0, 2});

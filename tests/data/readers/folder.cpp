@@ -201,7 +201,7 @@ BOOST_AUTO_TEST_CASE(truncated_images_are_refused_wherever_they_end) {
   }
 }
 
-// A JPEG's first Huffman table (marker 0xff 0xc4, length, table number, 16 counts) with 255 codes of each length.
+// The JPEG's first Huffman table (marker 0xff 0xc4, length, table number, 16 counts) gets 255 codes of each length.
 BOOST_AUTO_TEST_CASE(jpeg_with_overlong_huffman_table_is_refused) {
   const TemporaryDirectory directory;
   const auto path = directory / "x.jpg";

@@ -744,7 +744,8 @@ BOOST_AUTO_TEST_CASE(texts_of_pairs_have_the_topics_and_lengths_said) {
     BOOST_TEST(std::abs(sum / 1000 - 1.0 / 16) < 5 * std::sqrt(15.0 / 256 / 9 / 1000) * 1.1);
 }
 
-// Every part of every format comes from its own file, with its labels; data.limit applies to training examples.
+// Each part of listops, pairs and documents is read from its own file, with its labels; data.limit applies only to
+// training examples.
 BOOST_AUTO_TEST_CASE(parts_of_sequences_are_those_of_their_files) {
   const TemporaryDirectory directory;
   const auto write = [&](const std::string& file, const std::string& content) {
@@ -953,8 +954,8 @@ BOOST_AUTO_TEST_CASE(models_must_fit_the_sequences) {
   BOOST_TEST(refusal(4, 255) == "[model] vocab = 255; the data has tokens 0 to 255: expected 256");
 }
 
-// At depth 2 and without a limit of length, the root is an operator with probability 1/4, and its 2 to 5 arguments are
-// digits.
+// At depth 2, where all expressions are shorter than `max`, the root is an operator with probability 1/4, and its 2 to
+// 5 arguments are digits.
 BOOST_AUTO_TEST_CASE(operators_arguments_and_digits_are_drawn_evenly) {
   ListOpsSetting setting;
   setting.depth = 2, setting.args = 5, setting.min = 1, setting.max = 100;

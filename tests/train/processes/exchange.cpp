@@ -109,7 +109,8 @@ void check_sums(int count, std::size_t size) {
 
 BOOST_AUTO_TEST_SUITE(train_exchange)
 
-// Short arrays are sent whole, long ones in halves and ranges. Tests lengths around both limits, and odd ones.
+// Arrays of fewer than 4096 values are sent whole, longer ones by halves, in ranges of at most 65,536 values. Tests
+// lengths at both limits, and odd ones.
 BOOST_AUTO_TEST_CASE(sums_are_those_of_the_tree) {
   for (const int count : {1, 2, 4, 8})
     for (const std::size_t size : {0, 1, 7, 4095, 4096, 4097, 131'071, 131'072, 300'001}) {

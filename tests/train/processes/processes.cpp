@@ -50,7 +50,7 @@ Experiment everything(const Workshop& workshop) {
   return x;
 }
 
-/// A task in which the part `other`, if given, has 30 different sentences.
+/// A tagging task whose part `other`, if given, is replaced by 30 other sentences.
 struct OtherSentences : Tagging {
   OtherSentences(const Model& model, std::optional<Part> other) : Tagging(model, 8), model(model), other(other) {}
   std::unique_ptr<BatchSource<double>> open(Part part, bool training) override {

@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(the_same_data_have_the_same_hash) {
     BOOST_TEST(hashes.insert(data_hash(other)).second, difference);
   };
   const auto& [classes, files, test] = std::tie(data.recorded.classes, data.recorded.files, data.recorded.test);
-  check("2 renamed (b to a, a to b)", {{"a", "2"}, {"b", "1"}}, classes, test);  // as if to correct labels
+  check("2 renamed (b to a, a to b)", {{"a", "2"}, {"b", "1"}}, classes, test);  // as a correction of labels
   check("1 added (c)", {{"a", "1"}, {"b", "2"}, {"c", "3"}}, classes, test);
   check("1 renamed (b to c)", {{"a", "1"}, {"c", "2"}}, classes, test);
   check("2 removed (a, b)", {}, classes, test);
@@ -294,7 +294,7 @@ BOOST_AUTO_TEST_CASE(copies_in_other_data) {
   for (const char* name : {"a", "test"}) record.recorded.files[name] = file_checksum(directory / "data" / name);
   std::vector<std::string> files;
   for (const char* name : {"b", "long", "other", "t"}) files.push_back(directory / "more" / name);
-  BOOST_TEST(copied_test_files(record, files) == "");  // without test files
+  BOOST_TEST(copied_test_files(record, files) == "");  // the record names no test files
   record.recorded.test = {"test"};
   const std::string found = "1 of 4 test files are copies of training or validation files: " + files[0] + " is a";
   BOOST_TEST(copied_test_files(record, files) == found);

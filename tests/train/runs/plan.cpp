@@ -60,8 +60,8 @@ BOOST_AUTO_TEST_CASE(a_plan_counts_parts_classes_and_weights) {
   // A transformer of 16 channels: patches of 16 pixels, 5 positions, a class token, and ten classes.
   const Index block = 2 * 2 * 16 + 16 * 48 + 48 + 16 * 16 + 16 + 2 * 16 * 24 + 24 + 16;
   BOOST_TEST(plan.parameters == 16 * 16 + 16 + 5 * 16 + 16 + 2 * block + 2 * 16 + 16 * 10 + 10);
-  // Multiplications of 4 patches, two blocks of 5 tokens and the head; as many in each of two products of the backward
-  // pass, except for the patches; and as many additions.
+  // Multiplications of the forward pass: 4 patches, two blocks of 5 tokens, and the head. The backward pass has two
+  // products for each product of the forward pass, but one for the patches. There are as many additions.
   const Index patches = 4 * 16 * 16, of_block = 5 * 16 * (3 * 16 + 2 * 5 + 16 + 2 * 24),
               forward = patches + 2 * of_block + 16 * 10, step = 3 * forward - patches;
   BOOST_TEST(plan.operations == 2 * step);

@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(other_threads_may_go_on) {
   check_same_run(whole, stopped);
 }
 
-// Files of a run killed after its last checkpoint: the checkpoint, and later rows.
+// A run is killed between checkpoints: its files are the last checkpoint and later rows.
 BOOST_AUTO_TEST_CASE(what_came_after_the_last_checkpoint_is_done_again) {
   const Workshop workshop;
   Experiment x = workshop.experiment();
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(what_came_after_the_last_checkpoint_is_done_again) {
   run(x, whole);
   for (const Index step : {2, 5, 9, 20}) {
     std::filesystem::remove_all(cut);
-    // The process dies at this step: only the files on the disk remain.
+    // Simulates the end of the process at this step: only the files on the disk remain.
     struct Died {};
     TrainOptions options;
     options.run = cut;

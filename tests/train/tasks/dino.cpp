@@ -281,7 +281,8 @@ BOOST_AUTO_TEST_CASE(targets_follow_the_weights) {
 }
 
 // Agreeing predictions, counted pair by pair: each large view of the student is paired with the teacher's other large
-// view, each small view with both. The centre is still zero, so the teacher's largest logits are its largest targets.
+// view, each small view with both of the teacher's large views. The centre is still zero, so the teacher's largest
+// logits are its largest targets.
 BOOST_AUTO_TEST_CASE(agreements_by_hand) {
   const Workshop workshop;
   Experiment x = dino_experiment(workshop);
@@ -338,8 +339,8 @@ BOOST_AUTO_TEST_CASE(agreements_by_hand) {
   BOOST_TEST(unlike >= 2U);  // otherwise the teacher's views would be indistinguishable
 }
 
-// c := m c + (1 - m) mean(t) of the teacher's logits, and the entropy of softmax((t - c) / temperature) with the centre
-// before the step. With dino.ema = 1 the teacher is constant, so the mean is the same in both steps.
+// A step with teacher logits t adds the entropy of softmax((t - c) / temperature) to the epoch's sum, then sets c := m
+// c + (1 - m) mean(t). With dino.ema = 1 the teacher is constant, so the mean is the same in both steps.
 BOOST_AUTO_TEST_CASE(center_and_entropy_by_hand) {
   const Workshop workshop;
   Experiment x = dino_experiment(workshop);
@@ -380,7 +381,7 @@ BOOST_AUTO_TEST_CASE(center_and_entropy_by_hand) {
   BOOST_TEST((state("entropy")[0] == 0 && state("entropy")[1] == 0));  // each epoch starts a new mean
 }
 
-// The accuracy is computed from the 20 nearest training images by the teacher's features, for the requested part.
+// An image of the evaluated part is classified by its 20 nearest training images, compared by the teacher's features.
 BOOST_AUTO_TEST_CASE(evaluations_judge_by_the_teachers_neighbours) {
   const Workshop workshop;
   Experiment x = dino_experiment(workshop);

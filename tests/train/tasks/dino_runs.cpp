@@ -208,7 +208,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be) {
              }).find("only for \"dino\"") != std::string::npos);
 }
 
-// Evaluation needs 20 neighbours, which is reported before training.
+// Evaluation needs 20 training images; an error reports fewer before training.
 BOOST_AUTO_TEST_CASE(too_few_images) {
   const Workshop workshop;
   Experiment x = dino_experiment(workshop);

@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(names_of_classes) {
   BOOST_TEST(last() == "9");
 }
 
-// 20 classes have a table, 21 only the ten hardest.
+// The report has a confusion table for 20 classes, and the classes of lowest accuracy for 21.
 BOOST_AUTO_TEST_CASE(a_table_has_up_to_twenty_classes) {
   for (const Index classes : {20, 21}) {
     Evaluation evaluation{{1, 1, 1}, std::vector<double>(static_cast<std::size_t>(classification_counts(classes)))};

@@ -484,7 +484,7 @@ BOOST_AUTO_TEST_CASE(drawing_a_token) {
 }
 
 // However many tokens are read at once, the state is the same: more than `context` inputs clear it, and the last
-// `context` / 2 tokens are processed again.
+// `context` / 2 tokens (at least one without a start token) are processed again.
 BOOST_AUTO_TEST_CASE(a_long_prompt_leaves_the_state_of_its_last_tokens) {
   for (const Index length : {Index{1}, Index{2}, Index{3}, Index{8}, context})
     for (const bool start : {false, true}) {

@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(an_epoch_begun_anywhere_goes_on_as_the_whole) {
     }
 }
 
-// Without shuffling, an epoch's examples are the same in the same order, unless each is augmented.
+// Without shuffling, two epochs have the same examples in the same order, unless each example is augmented.
 BOOST_AUTO_TEST_CASE(what_is_not_shuffled_is_changed_all_the_same) {
   const TaskData data;
   for (const TaskCase& c : data.cases()) BOOST_TEST_CONTEXT(c.name) {
@@ -363,8 +363,8 @@ BOOST_AUTO_TEST_CASE(windows_begin_anywhere_in_a_text) {
   }
 }
 
-// A window predicts 20 bytes, each from those before it: the bytes after its first one or, after a start token, the
-// first one too. All bytes are different.
+// A window predicts 20 bytes, each from the bytes of the window before it: all of its bytes after a start token,
+// otherwise all but the first. The bytes of the text are different.
 BOOST_AUTO_TEST_CASE(windows_of_training_predict_their_next_bytes) {
   const TaskData data;
   std::string text;
@@ -484,7 +484,7 @@ BOOST_AUTO_TEST_CASE(classes_are_counted) {
   for (const TaskCase& c : data.cases()) BOOST_TEST_CONTEXT(c.name) {
       Reader reader(c.x);
       for (const Part part : {Part::train, Part::validation, Part::test}) {
-        if (c.x.data.name == "scenes" && part == Part::test) continue;  // thousands
+        if (c.x.data.name == "scenes" && part == Part::test) continue;  // thousands of scenes
         const std::unique_ptr<BatchSource<double>> source = reader.task->open(part, part == Part::train);
         if (!has_label(c.x)) {
           BOOST_TEST(source->class_counts().empty());

@@ -155,7 +155,7 @@ class Task {
   /// Called after each epoch; returns a line to print about it, or an empty text.
   virtual std::string end_epoch() { return {}; }
 
-  /// Returns the state that after_step() and end_epoch() change, except the teacher; it is part of checkpoints.
+  /// Returns the state that after_step() and end_epoch() change, except the teacher, for checkpoints.
   virtual std::vector<TaskTensor<T>> state() { return {}; }
 
   /// Returns the weights that a run saves under the model's names and evaluates, if these differ from the trained ones;
