@@ -104,7 +104,7 @@ inline std::string output_of(const std::vector<std::string>& arguments) {
   return run.out;
 }
 
-/// Runs the program on an unfinished run, which must cause a one-line warning; returns its output.
+/// Runs the program on an unfinished run and requires a warning of one line; returns its output.
 inline std::string output_of_unfinished(const std::vector<std::string>& arguments) {
   const Finished run = heed_with(arguments);
   BOOST_TEST(run.status == 0, run.err);

@@ -469,7 +469,8 @@ BOOST_AUTO_TEST_CASE(a_cleared_tape_completes_no_gradients) {
   }
 }
 
-// The settings of divide_rows() and count_images_from() apply to one pass. The list of sequences is in its memory.
+// The settings of divide_rows() and count_images_from() apply to one pass. The list of sequences is in the memory of
+// the pass.
 BOOST_AUTO_TEST_CASE(a_cleared_tape_repeats_the_pass_as_it_was_given) {
   Tape<double> tape({.training = true, .random = RandomStream(3), .examples = {.first = 5}});
   for (int pass = 0; pass < 2; ++pass) {

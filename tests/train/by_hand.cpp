@@ -96,7 +96,7 @@ struct Play {
     return train(x, {.run = workshop / name, .resume = resume}, observer, model, task);
   }
 
-  /// Returns the concatenated tensors of a file that are named like the model's after `prefix`.
+  /// Returns the concatenated tensors of a file whose names are `prefix` and the name of a tensor of the model.
   std::vector<double> tensors(const std::string& file, const std::string& prefix = "") const {
     const SafetensorsFile read(workshop / file);
     std::vector<double> all;

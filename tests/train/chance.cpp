@@ -12,7 +12,7 @@ using namespace heed::test;
 
 namespace {
 
-/// A model; its rates of stochastic depth, in the order of computation, for a last rate of 0.6; and its number of
+/// A model, its rates of stochastic depth for train.drop_path = 0.6 in the order of computation, and its number of
 /// dropouts.
 struct ChanceCase {
   const char* name;
@@ -155,8 +155,8 @@ void check_draws(const std::vector<Dropped::Draws>& all, const std::vector<doubl
 
 BOOST_AUTO_TEST_SUITE(train_chance)
 
-// At a rate of 1e-12 practically nothing is dropped. The remaining differences are rounding; part of it is
-// due to the different operation that adds residuals.
+// At a rate of 1e-12 practically nothing is dropped. The remaining differences are rounding, in part because residuals
+// are added by a different operation.
 BOOST_AUTO_TEST_CASE(tiny_rates_change_nothing) {
   for (const ChanceCase& c : chance_cases()) {
     const std::vector<double> plain = ChanceTraining(c.x, 0, 0, 5).step(5);
@@ -204,7 +204,7 @@ BOOST_AUTO_TEST_CASE(all_drop_at_their_rates_and_independently) {
     }
 }
 
-// The drops of an example depend neither on the others in its microbatch nor on recomputation.
+// The drops of an example depend neither on the other examples of its microbatch nor on recomputation.
 BOOST_AUTO_TEST_CASE(microbatches_and_recomputation_drop_the_same) {
   for (const ChanceCase& c : chance_cases()) {
     const std::vector<double> whole = ChanceTraining(c.x, 0.3, 0.6, 5).step(5);

@@ -223,7 +223,7 @@ BOOST_AUTO_TEST_CASE(an_average_takes_buffers_as_they_are) {
   }
 }
 
-// Beyond 2^21 weights each partial sum of the norm covers several ranges.
+// Beyond 2^21 weights, a partial sum of the norm may cover several ranges.
 BOOST_AUTO_TEST_CASE(clipping_by_the_global_norm) {
   for (const Index rows : {20'000, 299'594, 400'000}) check_clipping(rows);
 }

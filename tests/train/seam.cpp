@@ -125,8 +125,8 @@ BOOST_FIXTURE_TEST_CASE(evaluation_of_a_foreign_task, Foreign) {
   BOOST_TEST(scores[0].loss == scores[2].loss);
 }
 
-// Eleven sentences in batches of four, four and three, in lanes of one each: the fourth process has none of the last
-// batch.
+// Eleven sentences in batches of four, four and three, in lanes of one each: of four processes, the first has none of
+// the last batch.
 BOOST_FIXTURE_TEST_CASE(evaluation_by_several_processes, Foreign) {
   SentenceSource<double> source(model, sentences, 4);
   const Evaluation alone = evaluate(model, parameters, source, 1, 1);

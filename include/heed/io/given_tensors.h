@@ -48,7 +48,8 @@ class GivenTensors {
   bool contains(const std::string& name) const { return file_.contains(name); }
   const std::string& path() const { return file_.path(); }
 
-  /// Returns the tensor `name`. Throws Error unless it has `rank` axes, at least one element, and only finite values.
+  /// Returns the tensor `name`. Throws Error unless it has `rank` axes and at least one element, or if T is
+  /// floating-point and the tensor has integers or non-finite values.
   template <class T>
   Tensor<T> take(const std::string& name, int rank) {
     const Shape& found = shape(name);
@@ -64,7 +65,7 @@ class GivenTensors {
     return tensor;
   }
 
-  /// Returns the tensor `name`. Throws Error unless it has this shape.
+  /// Returns take(name, shape.rank()). Throws Error unless the tensor has this shape.
   template <class T>
   Tensor<T> take(const std::string& name, const Shape& shape) {
     require(this->shape(name) == shape, "{}: tensor '{}' has shape {}; expected {}", path(), name,

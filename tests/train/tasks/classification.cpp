@@ -111,8 +111,8 @@ BOOST_AUTO_TEST_CASE(probabilities_of_large_logits) {
   BOOST_TEST(std::abs(found[2] - 1 / sum) < 1e-15);
 }
 
-// On ties the smaller class is the answer; a label's rank counts the larger logits and equal ones before it. Each row
-// has its own label.
+// On ties the smaller class is the answer; a label's rank counts larger logits and equal ones of smaller classes. Each
+// row has its own label.
 BOOST_AUTO_TEST_CASE(rows_of_logits_are_judged_one_by_one) {
   const Tensor<double> logits(Shape{3, 7}, {1, 2, 2, 0, 0, 0, 0, 5, 5, 5, 5, 5, 5, 5, 0, 0, 0, 0, 0, 9, 0});
   const int labels[] = {2, 5, 5};

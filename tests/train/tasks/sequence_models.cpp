@@ -380,7 +380,7 @@ BOOST_AUTO_TEST_CASE(sums_over_many_tokens_stay_exact) {
   }
 }
 
-// Elements of the state after t tokens, with D = 8, H = 2, d = 4.
+// Number of elements of a block's state after t tokens, for D = 8, H = 2, d = 4.
 BOOST_AUTO_TEST_CASE(states_are_as_small_as_they_can_be) {
   const auto numbers = [](const Setting& setting, Index t) {
     const AttentionStateSize size = SequenceModel(small_model("lm"), attention_of(setting)).state_size(t);
@@ -478,7 +478,7 @@ BOOST_AUTO_TEST_CASE(drawing_a_token) {
   BOOST_TEST(draw({1, 1}, 0.6) == 2);
   BOOST_TEST(draw({0.5, 0}, 0.02) == 0);
   BOOST_TEST(draw({0.5, 0}, 0.04) == 1);
-  // Logits that overflow when divided.
+  // These logits overflow when divided by the temperature.
   BOOST_TEST(draw({1e-320, 0}, 0.4) == 1);
   BOOST_TEST(draw({1e-320, 0}, 0.6) == 2);
 }

@@ -11,8 +11,8 @@ namespace heed {
 /// it.
 std::optional<int> background(const Image& image);
 
-/// Returns the median background of a data set's images, if at least four fifths of the images have a background within
-/// 32 of it. Reads at most 100 images.
+/// Returns the median background of up to 100 images, spread over a data set, if at least four fifths of them have a
+/// background within 32 of it.
 std::optional<int> common_background(const Dataset& data);
 
 }  // namespace heed

@@ -15,9 +15,10 @@ struct ThreadCount {
   std::string reason;
 };
 
-/// Returns OMP_NUM_THREADS if it is set. Otherwise returns the number of available cores: the number of cores that the
-/// process is bound to (taskset) or, if it is smaller, the CPU quota of its container, rounded up. `root` is the file
-/// system's root. Throws Error if OMP_NUM_THREADS is not a number from 1 to max_threads.
+/// Returns the first number of OMP_NUM_THREADS, which may be a list, if it is set and not empty. Otherwise returns the
+/// number of available cores: the number of cores that the process is bound to (taskset) or, if it is smaller, the CPU
+/// quota of its container, rounded up. `root` is the file system's root. Throws Error if OMP_NUM_THREADS does not begin
+/// with a number from 1 to max_threads.
 ThreadCount default_threads(const std::string& root = "");
 
 /// Returns the minimum of limit(directory) over the process's control groups for `controller`, such as "cpu", and all
