@@ -10,10 +10,11 @@ namespace heed {
 
 /// Returns the image's tokens after these steps of data.grey, data.side and data.levels, in this order:
 ///   grey     floor((0.2989 R + 0.587 G + 0.114 B) 255.5 / 255), in double
-///   side     floor(mean + 1/2) over square cells; data.side must divide height and width
+///   side     floor(mean + 1/2) over square cells
 ///   shift    `shift` is added to every value, and the sum is clipped to 0..255
 ///   levels   floor(x levels / 256)
-/// Tokens are ordered row by row, pixel by pixel, and within a pixel R, G, B. Throws Error if data.side does not fit.
+/// Tokens are ordered row by row, pixel by pixel, and within a pixel R, G, B. Throws Error unless the image is
+/// square and data.side divides its side.
 std::vector<int> pixel_tokens(const Image& image, const DataConfig& data, int shift = 0);
 
 /// Returns the channels, height and width that pixel_tokens() gives an image of this size.
