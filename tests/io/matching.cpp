@@ -249,7 +249,7 @@ BOOST_AUTO_TEST_CASE(cures_are_named) {
   BOOST_TEST(!std::filesystem::exists(workshop / "next"));
 }
 
-// A part with a different number of rows in the file is left out; the others are found by name, in any order.
+// A part with a different number of rows in the file is left out; the other parts are found by name, in any order.
 BOOST_AUTO_TEST_CASE(parts_are_found_by_name_and_rows) {
   const TemporaryDirectory directory;
   const std::string path = directory / "w.safetensors";
@@ -282,8 +282,8 @@ BOOST_AUTO_TEST_CASE(parts_are_found_by_name_and_rows) {
              "without k (different number of rows in the file), v (different number of rows in the file)");
 }
 
-// Biases are divided in the same way as weights. A tensor is not loaded in part if its width differs, or if its number
-// of rows is not the sum over the file's parts.
+// Biases are divided in the same way as weights. A tensor is not loaded in part if its width differs from the model's,
+// or if its number of rows is not the sum over the file's parts.
 BOOST_AUTO_TEST_CASE(parts_are_rows_of_equal_width) {
   const TemporaryDirectory directory;
   const std::string path = directory / "w.safetensors";

@@ -106,7 +106,7 @@ class TaskData {
     x.model.family = "sequence", x.model.task = task, x.model.vocab = 256, x.model.context = 20;
     if (x.model.task != "lm") x.model.classes = 3, x.model.pool = "mean";
     x.data.name = data, x.data.path = path(where);
-    if (x.data.name != "pixels") x.data.validation = DataConfig().validation;  // the others have their own part
+    if (x.data.name != "pixels") x.data.validation = DataConfig().validation;  // other data have a part for validation
     return x;
   }
   static std::string letters(std::uint64_t which, Index count) {

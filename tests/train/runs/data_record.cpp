@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(held_out_files_that_become_training_files_are_counted) {
   BOOST_TEST(former_held_out(before, now) == 1);
   now.recorded.files["test/f"] = "6", now.recorded.test = {"test/f"};
   BOOST_TEST(former_held_out(before, now) == 3);
-  now.recorded.files.erase("d"), now.recorded.files["c"] = "7";  // removed, and another file by the same name
+  now.recorded.files.erase("d"), now.recorded.files["c"] = "7";  // d removed, c replaced by another file
   BOOST_TEST(former_held_out(before, now) == 1);
   BOOST_TEST(former_held_out(now, before) == 0);
 }
@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(a_record_is_read_as_it_was_written) {
   BOOST_TEST(x.data.recorded.classes.empty());
 }
 
-// A record applies to data of the same name and source only: neither its lists nor its path are used for others.
+// A record applies to data of the same name and source only: neither its lists nor its path are used for other data.
 BOOST_AUTO_TEST_CASE(the_record_of_other_data_is_not_used) {
   const TemporaryDirectory directory;
   DataRecord record = record_of({{"train-images-idx3-ubyte", "0-1"}});

@@ -160,8 +160,8 @@ BOOST_AUTO_TEST_CASE(what_is_not_shuffled_is_changed_all_the_same) {
     }
 }
 
-// All examples are copies of one image, and augmentation is drawn for each example of the epoch. Some examples have the
-// same flip and the same one of 21 shifts.
+// All examples are copies of one image, and augmentation is drawn for each example of the epoch. Some are equal, since
+// they have the same flip and the same shift, one of 21.
 BOOST_AUTO_TEST_CASE(copies_of_an_image_are_changed_independently) {
   const TaskData data;
   write_one_image(data.path("one"));

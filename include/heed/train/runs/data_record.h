@@ -72,7 +72,7 @@ std::string changed_files(const DataConfig& data, const std::vector<std::string>
                           const std::vector<std::string>& read = {});
 
 /// Applies a run's record to an experiment on the same data set: classes, validation files and, if the experiment gives
-/// no path, the recorded one. If the data are not at the recorded path, the default directories are tried.
+/// no path, the recorded path. If the data are not at the recorded path, the default directories are tried.
 void use_record(Experiment& experiment, const DataRecord& record);
 
 }  // namespace heed
