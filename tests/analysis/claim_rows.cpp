@@ -65,13 +65,13 @@ BOOST_AUTO_TEST_CASE(limits_of_values) {
   for (const double value : {1e100, -1e100, 0.0}) BOOST_TEST(claim_number(fmt::format("{}", value)).value() == value);
   for (const char* text : {"1.01e100", "-1.01e100", "inf", "nan", "1e999", "1 ", "", "x"})
     BOOST_TEST(!claim_number(text), text);
-  // Accuracies include 0 and 1.
+  // Accuracies of 0 and of 1 are accepted.
   BOOST_TEST(refusal("one,a,0,0,16\none,a,1,1,16\n") == "no error");
   BOOST_TEST(refusal("one,a,0,0,16\none,a,1,1.25,16\n").starts_with("3: value is 1.25; expected an accuracy"));
   BOOST_TEST(refusal("one,a,-1,0.5,16\n") == "2: seed is '-1'; expected a whole number");
 }
 
-// Each arm has its own number of images, the same for all its seeds.
+// All seeds of an arm have the same number of images; arms may differ.
 BOOST_AUTO_TEST_CASE(numbers_of_images) {
   const std::string end = " for another seed of 'a'; expected the same number for all seeds";
   BOOST_TEST(refusal("one,a,1,0.5,16\none,b,1,0.5,17\none,a,2,0.5,16\n") == "no error");

@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(neighbours_by_hand) {
   BOOST_TEST(three[0] == 1);
   BOOST_TEST(std::abs(three[1] - std::exp(2)) < 1e-14);
   BOOST_TEST(three[2] == 1);
-  BOOST_TEST(Neighbours<double>(teachers, 3, {2, 0.5}).scores(test)[2] == 0);  // rows 1 and 3 tie; row 1 counts
+  BOOST_TEST(Neighbours<double>(teachers, 3, {2, 0.5}).scores(test)[2] == 0);  // rows 1, 3 tie for second; row 1 counts
   BOOST_TEST(Neighbours<double>(teachers, 3, {4, 0.5}).scores(test)[2] == 1 + std::exp(-2));
   BOOST_TEST(answers_of(three) == (std::vector<int>{1}), boost::test_tools::per_element());
   BOOST_TEST(answers_of(Tensor<double>(Shape{2, 3}, {1, 2, 2, 5, 5, 1})) == (std::vector<int>{1, 0}),
@@ -155,7 +155,7 @@ BOOST_AUTO_TEST_CASE(ridge_without_a_solution) {
 }
 
 // Up to rounding, a row's scores do not depend on the other rows, even if there are several blocks of 256 rows.
-// Products of one row and of many rows add in different orders.
+// Products of one row and of many rows add their terms in different orders.
 BOOST_AUTO_TEST_CASE(scores_of_many_rows_are_those_of_each) {
   constexpr Index width = 5, count = 600, classes = 3;
   const Features<double> teachers{random_rows(40, width, 3), random_labels(40, classes)};

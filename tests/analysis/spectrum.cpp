@@ -34,8 +34,8 @@ BOOST_AUTO_TEST_CASE(of_a_diagonal_matrix) {
   BOOST_TEST(s.rank == 2);
 }
 
-// The identity has equal singular values: 0.9 of 50 is 45. 1 1^T / N, equal attention to all, has rank 1; with the
-// identity added, it has N - 1 values of 1 and one of 2: 2 + (r - 1) >= 0.9 (N + 1) from r = 45 on.
+// The identity has 50 equal singular values, 45 of which have 0.9 of the sum. 1 1^T / N, equal attention to all, has
+// rank 1; with the identity added, it has N - 1 values of 1 and one of 2: 2 + (r - 1) >= 0.9 (N + 1) from r = 45 on.
 BOOST_AUTO_TEST_CASE(the_identity_raises_the_equivalent_rank) {
   constexpr std::size_t n = 50;
   const std::vector<double> identity = diagonal(std::vector<double>(n, 1.0));

@@ -120,8 +120,8 @@ BOOST_AUTO_TEST_CASE(accuracies_scatter_as_counts_do) {
   BOOST_CHECK_THROW(counting_variance(negative, 16), Error);
 }
 
-// Small values, whose variances' squares underflow, are tested like others; large values, whose squares overflow, have
-// no result.
+// Small values, whose variances' squares underflow, have the same test results as values near 1; large values, whose
+// squares overflow, have no result.
 BOOST_AUTO_TEST_CASE(numbers_too_small_or_too_large_to_be_squared) {
   const std::vector<double> steps{1, 2, 4}, others{2, 3, 7};
   const auto samples = [&](double unit) {

@@ -53,15 +53,16 @@ BOOST_AUTO_TEST_CASE(two_gradients_of_each_product) {
   check("window", {{"window", "1"}, {"dims", "2"}}, square());
 }
 
-// The products that give S and y have two gradients each. The keys are also summed, and the queries multiplied by this
-// sum: the backward pass adds the sum's gradient to each key, and the product with the sum has two gradients.
+// The products S = f(k)^T v and f(q) S have two gradients each. The keys' features are also summed, and the queries'
+// features multiplied by this sum: the backward pass adds the sum's gradient to each key's, and the product with the
+// sum has two gradients.
 BOOST_AUTO_TEST_CASE(gradients_of_kernel_sums) {
   const auto expected = [](Index queries, Index keys, Index p, Index width) {
     return H * (products(2 * (queries + keys) * p * width) + products(2 * queries * p) + Counts{.add = keys * p});
   };
   BOOST_TEST((cost_of("linear", {}).backward_contractions == expected(N, M, d, e)));
   AttentionShape few = cross;
-  few.queries = 10;  // sees 10 of 12 keys
+  few.queries = 10;  // the last one attends to 10 of 12 keys
   BOOST_TEST((cost_of("linear", {{"causal", "true"}}, few).backward_contractions == expected(10, 10, d, e)));
   BOOST_TEST((cost_of("cosformer", {}).backward_contractions == expected(N, M, d, e)));
   BOOST_TEST((cost_of("cosformer", {{"reweight", "1d"}}).backward_contractions == expected(N, M, 2 * d, e)));

@@ -77,7 +77,8 @@ BOOST_AUTO_TEST_CASE(the_order_taken_is_the_cheaper_one) {
   BOOST_TEST(multiplications("auto", 50) == multiplications("qk_first", 50));
   BOOST_TEST(multiplications("auto", 64) == multiplications("kv_first", 64));
   BOOST_TEST(multiplications("auto", 197) == 3 * 2 * 197 * 64 * 64);
-  // With as many queries as channels both orders cost about the same; auto chooses kv_first, which also saves k^T v.
+  // With as many queries as channels both orders cost about the same; auto chooses kv_first, whose saved memory
+  // includes k^T v.
   const auto saved = [](const char* order) {
     const AttentionShape shape{.heads = 3, .queries = 64, .keys = 70, .width = 64, .value_width = 64};
     return make_mechanism("sima", {{"order", order}})->memory(shape).saved;
@@ -86,8 +87,8 @@ BOOST_AUTO_TEST_CASE(the_order_taken_is_the_cheaper_one) {
   BOOST_TEST(saved("kv_first") == saved("qk_first") + 3 * 64 * 64);
 }
 
-// The paper's 4.6 G multiply-adds for DeiT-S at 224 assume q k^T first: in 12 blocks, these two products are 0.36 G of
-// them.
+// The paper's 4.6 G multiply-adds for DeiT-S on images of 224 x 224 assume that q k^T is computed first: the 12 blocks'
+// products q k^T and A v take 0.36 G of them.
 BOOST_AUTO_TEST_CASE(no_exponentials_and_the_papers_count) {
   const AttentionShape deit_small{.heads = 6, .queries = 197, .keys = 197, .width = 64, .value_width = 64};
   const Cost cost = make_mechanism("sima", {{"order", "qk_first"}})->cost(deit_small);

@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(maps_are_of_channels) {
   BOOST_TEST((map_shape(*make_mechanism("softmax", {}), shape) == Shape{3, 50, 50}));
 }
 
-// A zero channel stays zero: so does its row of S, and this row of A gives all channels of v the same weight.
+// A zero channel stays zero, and so does its row of S; the same row of A gives all channels of v equal weights.
 BOOST_AUTO_TEST_CASE(a_channel_of_zeros) {
   const Tensors results = run_mechanism<double>("xca", {}, operands({3, 0, 4, 0}, {1, 6, 0, 8}, {1, 2, 3, 4}, 7));
   BOOST_TEST(results.at("out")[1] == 1.5);

@@ -36,8 +36,8 @@ const KernelCase& case_named(const std::vector<KernelCase>& cases, const std::st
 
 BOOST_AUTO_TEST_SUITE(bench_kernel_cases)
 
-// A product has two operations per term, a distance or its gradient has one per term, and a kernel with exponentials
-// has one per element. Memory-bound kernels have none. The kernels listed at the end are not checked.
+// Work is two operations per term of a product, one per term of a distance or of its gradient, and one per element of a
+// kernel with exponentials. Memory-bound kernels have none. The kernels listed at the end are not checked.
 BOOST_AUTO_TEST_CASE(work_follows_from_the_size) {
   struct Rule {
     Resource of;

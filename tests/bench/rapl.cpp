@@ -85,10 +85,10 @@ BOOST_FIXTURE_TEST_CASE(packages_wrap_around_by_themselves, Powercap) {
   zone("intel-rapl:0", "package-0", "1000000"), zone("intel-rapl:1", "package-1", "5000000");
   set("intel-rapl:0", 900'000), set("intel-rapl:1", 4'900'000);
   PackageEnergy energy(root());
-  set("intel-rapl:0", 100'000), set("intel-rapl:1", 4'950'000);  // 0.2 J with a wrap-around; 0.05 J
+  set("intel-rapl:0", 100'000), set("intel-rapl:1", 4'950'000);  // 0.2 J (wraps around), 0.05 J
   energy.update();
   BOOST_TEST(energy.joules() == 0.25);
-  set("intel-rapl:0", 150'000), set("intel-rapl:1", 50'000);  // 0.05 J; 0.1 J with a wrap-around
+  set("intel-rapl:0", 150'000), set("intel-rapl:1", 50'000);  // 0.05 J, 0.1 J (wraps around)
   energy.update();
   BOOST_TEST(energy.joules() == 0.4);
 }

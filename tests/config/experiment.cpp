@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(default_augmentations_depend_on_data_and_method) {
   BOOST_TEST((augment({"data.augment=['erase']"}) == Names{"erase"}));
 }
 
-// Runs of heed 0.2.0, whose files lack the key, were trained on images as they are stored.
+// Runs of heed 0.2.0, whose files lack data.orientation, were trained on images as they are stored.
 BOOST_AUTO_TEST_CASE(runs_of_earlier_versions_did_not_turn_images) {
   const TemporaryDirectory directory;
   const std::string path = directory / "x";
@@ -203,7 +203,7 @@ BOOST_AUTO_TEST_CASE(a_former_key_is_the_same_key) {
   BOOST_TEST(error("[optim]\npiece = 4\n").find("unknown key 'optim.piece'") != std::string::npos);
 }
 
-// The hash of this experiment in version 0.2.0: results in the tree are identified by such hashes.
+// The hash is that of version 0.2.0: results in the repository are identified by such hashes.
 BOOST_AUTO_TEST_CASE(configurations_keep_their_hashes) {
   BOOST_TEST(configuration_hash(load(tiny)) == "3cf0d26f51b9c149");
 }

@@ -113,8 +113,8 @@ BOOST_AUTO_TEST_CASE(distinct_numbers_come_in_every_order) {
   check_z(z_of_equal_cells(orders), "orders");
 }
 
-// Kept elements are 1 / (1 - rate), so that the mean of all is 1. Drops of neighbouring elements, at different places
-// and in different steps are independent: two such elements are kept together as often as two independent ones.
+// Kept elements are 1 / (1 - rate), so that the mean of all is 1. Drops of neighbouring elements, of one element at two
+// places, and of one element in two steps are independent: both are kept with probability (1 - rate)^2.
 BOOST_AUTO_TEST_CASE(dropping_keeps_the_mean_and_is_independent) {
   constexpr Index n = 100'000;
   for (const Drop drop : {Drop(dropout<double>), Drop(stochastic_depth<double>)})

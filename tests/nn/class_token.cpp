@@ -37,7 +37,7 @@ PassResult pass_over(const Experiment& x, bool all_tokens) {
 
 BOOST_AUTO_TEST_SUITE(nn_class_token)
 
-// Sums over tokens lack terms that are zero, so results differ by rounding of values of order one.
+// The shorter sums over tokens lack only zero terms, so results differ by the rounding of values of order one.
 BOOST_AUTO_TEST_CASE(logits_and_gradients_are_those_of_all_tokens) {
   Experiment x = Workshop(10, 10).experiment();
   for (const std::string linear : {"mul", "adder"})

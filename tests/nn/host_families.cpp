@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(queries_are_scaled_by_the_width_where_asked) {
   BOOST_TEST(std::abs(wide.loss(false) - SmallTraining(small_experiment("cvt")).loss(false)) > 1e-6);
 }
 
-/// Returns gradients of a step over a batch, then all tensors after it, with lanes of `microbatch` images.
+/// Returns the gradients of a step over a batch, then the tensors' values after it, with lanes of `microbatch` images.
 std::vector<double> step_results(const Experiment& x, int threads, Index microbatch, bool recompute = false,
                                  Index batch = 6) {
   const WithThreads with(threads);

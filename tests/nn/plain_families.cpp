@@ -26,7 +26,8 @@ void check_plain(const PlainHost::Rows& expected, const double* got, const std::
     }
 }
 
-/// Compares evaluation, training with its statistics, and evaluation without fused operations.
+/// Compares the results of evaluation, of evaluation with a trace, which fuses no operations, and of training, with its
+/// running statistics.
 void check_images(const Experiment& x, const std::string& label) {
   for (const auto& [training, traced] : {std::pair(false, false), {false, true}, {true, false}}) {
     SmallTraining t(x, 4);

@@ -102,8 +102,8 @@ BOOST_AUTO_TEST_CASE(norms_of_queries_that_do_not_exist) {
   BOOST_TEST(error_of([&] { make_model(x); }).find("qk_norm = true is not defined for aft") != std::string::npos);
 }
 
-// The first of two blocks has the features of a model with a single block, although a last block computes only the
-// class token.
+// The first of two blocks has the features of a single block, although a single block, as the last one, computes only
+// the class token.
 BOOST_AUTO_TEST_CASE(features_of_class_attention) {
   const Tensor<double> images = SmallTraining(small_experiment("xcit"), 3).images;
   const auto features = [&](Index blocks) {

@@ -167,8 +167,8 @@ BOOST_AUTO_TEST_CASE(an_operand_that_is_the_constant_value_of_another) {
   }
 }
 
-// A batch of nine images has the results of two batches, the first four images and the other five. Gradients of
-// parameters, for which a batch has at most eight sums over images, are the sums of those of the two batches.
+// A batch of nine images has the results of two batches, of the first four images and of the other five. Gradients of
+// parameters, for which a batch has at most eight sums over images, equal the sums of the two batches' gradients.
 BOOST_AUTO_TEST_CASE(images_of_a_batch_do_not_depend_on_each_other) {
   int checked = 0;
   for_each_variant(2, 4, [&](const Mechanism& mechanism, const OptionValues& options, const AttentionShape& shape) {

@@ -81,7 +81,7 @@ RowResults results_of(const RowOperation& operation, View<const double> x, View<
   return results;
 }
 
-/// Returns the largest difference of b from the elements of a from `first` on, relative to 1 + |b|.
+/// Returns the largest difference between b and the elements of a that begin at `first`, relative to 1 + |b|.
 double difference(const List& a, Index first, const List& b) {
   double most = 0;
   for (std::size_t i = 0; i < b.size(); ++i)

@@ -141,9 +141,9 @@ BOOST_AUTO_TEST_CASE(squared_errors_are_averaged_over_all_elements) {
              1e-14);
 }
 
-// Prefix rows are unchanged, and so is a grid of the same side. At twice the side, each new centre is 1/4 away from an
-// old one: its neighbours at distances 5/4, 1/4, 3/4 and 7/4 have the weights of Keys's polynomials with a = -3/4,
-// which sum to 1.
+// Prefix rows are unchanged, and so is a grid of the same side. At twice the side, each new cell's centre is 1/4 away
+// from an old one's: the old cells at distances 5/4, 1/4, 3/4 and 7/4 have the weights of Keys's polynomials for
+// a = -3/4, which sum to 1.
 BOOST_AUTO_TEST_CASE(positions_of_another_grid) {
   constexpr Index skip = 2, side = 6, width = 3;
   const Tensor<double> x = values_of({1, skip + side * side, width}, 7);

@@ -261,7 +261,7 @@ BOOST_FIXTURE_TEST_CASE(probed_tensors, Probe) {
                 {in, "tensor 'q' has shape [1, 2, 5, 3]; aft has one head: expected [B, 1, tokens, D]"});
   check_refusal({"probe", "attention", "--mechanism", "lambda", in, out},
                 {in, "tensor 'v' has shape [1, 2, 5, 3]; expected [B, 1, M, D], since 'q' has 2 heads"});
-  // Sizes that only the shape of this tensor determines are named in the error, not given as numbers.
+  // Sizes that only the missing tensor's shape determines are named in the error, not given as numbers.
   for (const auto& [mechanism, tensor, expected] : {std::tuple("performer", "omega", "[features, d]"),
                                                     {"linformer", "e", "[length, M]"},
                                                     {"reformer", "rotations", "[rounds, d, buckets / 2]"}}) {

@@ -284,7 +284,7 @@ BOOST_FIXTURE_TEST_CASE(interrupted_and_killed_runs_go_on, LongRun) {
   {
     Program program({"train", file, "--run", stopped, "--threads", "1"});
     wait_for_step(stopped, 3);
-    for (int i = 0; i < 3; ++i) program.signal(SIGINT);  // a terminal, a shell and a launcher may each send one
+    for (int i = 0; i < 3; ++i) program.signal(SIGINT);  // terminal, shell and launcher may each send it
     const Finished run = program.wait();
     BOOST_TEST(run.status == 130);
     BOOST_TEST(run.err == "");
@@ -304,7 +304,7 @@ BOOST_FIXTURE_TEST_CASE(interrupted_and_killed_runs_go_on, LongRun) {
   check_same_run(whole, stopped);
 }
 
-// The program that reads the output may exit first.
+// The program that reads the output may exit before the run ends.
 BOOST_AUTO_TEST_CASE(a_run_does_not_end_with_the_reader_of_its_output) {
   const Workshop workshop;
   const std::string file = write_experiment(workshop, workshop.experiment()), directory = workshop / "run";

@@ -223,7 +223,7 @@ const Setting settings[] = {
     {{{"variant", "conv"}, {"reparam", "false"}, {"dims", "1"}, {"size", "5"}}, 0, 0},
     {{{"variant", "conv"}, {"reparam", "false"}, {"dims", "1"}, {"size", "5"}, {"outside", "masked"}}, 0, 0}};
 
-/// Returns operands for a setting, 72 tokens, and biases of the given spread.
+/// Returns operands of 72 tokens for a setting, with biases of the given spread.
 Tensors operands_of(const Setting& s, double spread) {
   const bool conv = s.options.contains("variant") && s.options.at("variant") == "conv",
              line = s.options.contains("dims");

@@ -140,7 +140,7 @@ SlowMatrix newton_inverse(const SoftCase& c, const SlowMatrix& A) {
   return X;
 }
 
-/// Returns D^-1/2 x D^-1/2; D is diagonal and has the row sums of `of`, or `least` if they are smaller.
+/// Returns D^-1/2 x D^-1/2, where D is the diagonal matrix of the row sums of `of`, each at least `least`.
 SlowMatrix divided_by_roots(SlowMatrix x, const SlowMatrix& of, double least) {
   std::vector<double> roots;
   for (Index i = 0; i < of.rows; ++i) {

@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(visible_pairs) {
   BOOST_TEST(pairs("8", "1", "0", shape) == 3 * (64 * 15 - 2 * (7 * 8 / 2)));
   BOOST_TEST(pairs("1000000000000", "1", "0", shape) == 3 * 64 * 64);
   BOOST_TEST(pairs("4", "2", "0", shape) == 3 * 64 * 16);
-  // Strips of 1, 4 and 3 along each axis: 1 + 16 + 9 pairs of rows.
+  // Shifted windows divide each axis into strips of 1, 4 and 3: 1 + 16 + 9 pairs of rows.
   BOOST_TEST(pairs("4", "2", "1", shape) == 3 * 26 * 26);
   const Cost cost = make_mechanism("window", {{"window", "4"}, {"dims", "2"}})->cost(shape);
   BOOST_TEST(cost.forward_contractions.mul == 3 * 64 * 16 * 2 * 4);

@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(constants_stay_and_a_single_cell_fills_the_grid) {
   }
 }
 
-// Between two cells, a = -3/4 reproduces a ramp only half-way, which is where a halved grid has its centres.
+// Between two cells, a = -3/4 reproduces a ramp only at the midpoint; the centres of a halved grid are such midpoints.
 BOOST_AUTO_TEST_CASE(a_halved_ramp_is_a_ramp_away_from_the_edges) {
   std::vector<double> x;
   for (Index i = 0; i < 10; ++i)

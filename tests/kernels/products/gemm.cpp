@@ -100,9 +100,9 @@ BOOST_AUTO_TEST_CASE(sizes_of_layers_and_of_more_than_a_block_of_k) {
     }
 }
 
-// Slices of a product have the same bits as the whole, so its rows may be split between threads and microbatches. Fast
-// kernels copy the operands of the whole product in parts (in bfloat16, in pairs of elements), but not the operands of
-// its slices. Plain loops copy nothing.
+// A slice of the rows or columns of a product has the same bits as in the whole product, so the rows may be split
+// between threads and microbatches. Fast kernels copy the operands of the whole product in parts (in bfloat16, in pairs
+// of elements), but not the operands of its slices. Plain loops copy nothing.
 BOOST_AUTO_TEST_CASE(cutting_rows_or_columns_changes_no_bit) {
 #ifdef HEED_NO_SIMD
   constexpr Index deep = 301;

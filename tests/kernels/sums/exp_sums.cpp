@@ -41,8 +41,8 @@ kernels::ExpSums<const T> as_sum(const kernels::KeysAndValues<const T>& key) {
   return {key.k, {}, key.v};
 }
 
-/// Checks sums over all keys at once, key by key, and over two halves that are then joined, for keys of this spread
-/// around `offset`.
+/// Checks sums over all keys at once, sums to which keys are added one by one, and joined sums over two parts of the
+/// keys, for keys within `spread` of `offset`.
 template <class T>
 void check_orders(double spread, double offset, double tolerance) {
   const Index keys = 7, n = 3;

@@ -216,8 +216,8 @@ BOOST_AUTO_TEST_CASE(arms_of_one_name_are_named_by_their_directories) {
   check_contains(output_of({"compare", first, again}), {"the runs have the same configuration except for seeds\n"});
 }
 
-// The runs of an arm have the same data, at any path. A run without a record of its data is assumed to have the data of
-// the other runs if they all have the same data.
+// The runs of an arm have the same data, at any path. If all other runs have the same data, a run without a record of
+// its data is assumed to have them, too.
 BOOST_AUTO_TEST_CASE(other_data_are_another_arm) {
   const auto run_on = [&](const std::string& name, Index seed, const std::string& path,
                           const std::map<std::string, std::string>& files, const std::string& validation) {

@@ -202,7 +202,7 @@ BOOST_AUTO_TEST_CASE(runs) {
   check_contains(heed_with({"diff", *this / "a", *this / "again", "--tolerance", "0.5e-4"}).out,
                  {"metrics: step 3: loss is "});
   write_file(metrics, kept);
-  // B runs to step 4: the steps that both have are compared.
+  // B continues to step 4: only the steps that both runs have are compared.
   run_until(4, x, *this / "longer");
   different({*this / "a", *this / "longer"},
             {"up to step 3", "the metrics of A end at step 3, those of B at step 4",

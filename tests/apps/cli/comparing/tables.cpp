@@ -213,8 +213,8 @@ BOOST_AUTO_TEST_CASE(the_table_of_arms_as_json) {
   }
 }
 
-// Welch's test and the pooled t-test have the same difference; the paired test uses seeds 1 and 2, which both arms
-// finished.
+// Welch's test and the pooled t-test report the same difference of means; the paired test uses seeds 1 and 2, which
+// both arms finished.
 BOOST_AUTO_TEST_CASE(every_figure_can_be_tested) {
   for (std::size_t f = 0; f < figures_a.size(); ++f) {
     const std::string figure = figures_a[f].first;

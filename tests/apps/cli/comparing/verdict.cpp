@@ -193,7 +193,7 @@ BOOST_AUTO_TEST_CASE(images_set_a_floor) {
   refuse({"--better", "b", "a", "--less"}, {"'b'", "accuracies", "--less"});
 }
 
-// The seeds' variance is 4e-4 / 4, the floor 0.9 * 0.1 / images: they are equal for 900 images.
+// The variance of the seeds is 4e-4 / 4, and its floor is 0.9 * 0.1 / images: they are equal for 900 images.
 BOOST_AUTO_TEST_CASE(the_floor_is_printed_if_above_the_scatter) {
   check_contains(text({"--better", "a", "b", "--test-images", "890"}),
                  {"agree more closely than the number of test images allows", "0.0101"});
@@ -214,7 +214,7 @@ BOOST_AUTO_TEST_CASE(what_is_counted_on_images_is_a_share) {
   refuse({"--better", "a", "b"},
          {":6:", "images is missing, but 16 for another seed of 'b'; expected the same number for all seeds"});
   // Without a column `images`, values such as bits may be any number, unless --test-images declares them to be
-  // accuracies; even then, an arm of --below is a count, not an accuracy.
+  // accuracies; even then, the arm of --below may have other values, here a count.
   write("claim,arm,seed,value\n" + arm("a", 97) + arm("b", 0.5) + arm("c", 0.4) + "one,count,1,12\n");
   BOOST_TEST(verdict({"--better", "a", "b"}) == "holds");
   refuse({"--better", "a", "b", "--test-images", "16"}, {"claims.csv:2: value is 96.99; expected an accuracy"});

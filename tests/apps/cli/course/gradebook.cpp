@@ -108,7 +108,8 @@ BOOST_FIXTURE_TEST_CASE(marks_and_days_of_a_class_by_hand, Class) {
              "dan,beta,0,3,missing,,\n"
              "eve,alpha,0,2.5,missing,,\n"
              "eve,beta,0,3,refused,thrice 0/3,\n");
-  // A file handed in at the due time is not late; a second later it is one day late, and a day after that two.
+  // A file handed in at the due time is not late; one handed in a second later is one day late, and one handed in a day
+  // after that is two days late.
   BOOST_TEST(text("marks.gradebook.csv") ==
              "student,alpha,beta,total,of,late_days\nann,2.5,3,5.5,5.5,0\nbob,0.5,3,3.5,5.5,3\ncid,,0,0,5.5,0\n"
              "dan,0,,0,5.5,1\neve,,0,0,5.5,0\n");

@@ -217,8 +217,8 @@ BOOST_FIXTURE_TEST_CASE(answers_are_not_in_the_headers, Submissions,
 }
 
 BOOST_FIXTURE_TEST_CASE(personal_labs_can_be_solved, Submissions, *boost::unit_test::precondition(without_sanitizer)) {
-  // Together, the mechanisms of these three students cover pairs and states, division by row sums and by M, all norms,
-  // all features and both gates.
+  // Together, the mechanisms of these three students cover both orders of the products, both divisors, all norms, all
+  // features and both gates.
   std::vector<int> numbers{0, 2, 23};
   if (whole_class()) numbers.resize(200), std::iota(numbers.begin(), numbers.end(), 0);
   for (const int number : numbers) {

@@ -207,7 +207,7 @@ BOOST_FIXTURE_TEST_CASE(residuals_are_those_of_the_inverted_matrices, Runs) {
           in_double.push_back(newton_residual(newton, matrix.data()));
           const std::vector<double>& curve = in_float.back().relative;
           const auto above = std::find_if(curve.rbegin(), curve.rend(), [](double x) { return !(x < 1e-3); });
-          steps.push_back(static_cast<double>(curve.rend() - above));  // iterations + 1: no convergence
+          steps.push_back(static_cast<double>(curve.rend() - above));  // iterations + 1 if not converged
           if (curve.size() > 20) converged[which] += curve[20] < 1e-3;
         }
         const auto text = [&](double k) {

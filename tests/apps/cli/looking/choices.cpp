@@ -126,7 +126,7 @@ BOOST_FIXTURE_TEST_CASE(other_data_have_no_limit_of_the_run, Chosen) {
       }
 }
 
-// Untrained weights are determined by the configured seed; training with a rate of 0 ends with the same weights.
+// Untrained weights are determined by the configured seed; training at a rate of 0 leaves them unchanged.
 BOOST_FIXTURE_TEST_CASE(untrained_weights_are_those_of_the_seed, Chosen) {
   for (const char* const seed : {"train.seed=1", "train.seed=5"}) {
     const std::string still = *this / seed;

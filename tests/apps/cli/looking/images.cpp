@@ -378,9 +378,9 @@ BOOST_FIXTURE_TEST_CASE(examples_without_use_are_named, OwnImages) {
                                  "val/dim/01.png, test/dim/99.png is train/lit/29.png\n");
 }
 
-// Images of different sizes have equal weights in the mean and the deviation. The side is the median of the square
-// roots of the areas. The batch size is the largest power of two, up to 64, with which an epoch has at least sixteen
-// batches, or 1 if there is none.
+// In the mean and the deviation, all images have equal weights, whatever their sizes. The side is the median of the
+// square roots of the areas. The batch size is the largest power of two, up to 64, with which an epoch has at least
+// sixteen batches, or 1 if there is none.
 BOOST_AUTO_TEST_CASE(settings_for_own_images_are_measured) {
   struct Case {
     Index channels, first, image, patch, batch;

@@ -346,7 +346,7 @@ BOOST_FIXTURE_TEST_CASE(both_models_show_the_first_runs_images, Trained) {
   std::filesystem::copy(this->data(), data);
   for (const std::string file : {"-images-idx3-ubyte", "-labels-idx1-ubyte"}) {
     std::string content = read_file(data + "/train" + file);
-    if (file.starts_with("-images")) content.back() ^= 1;  // heed train warns of copies
+    if (file.starts_with("-images")) content.back() ^= 1;  // heed train would warn of a copy
     write_file(data + "/t10k" + file, content);
   }
   Experiment x = experiment();

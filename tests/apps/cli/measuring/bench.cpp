@@ -418,7 +418,7 @@ BOOST_AUTO_TEST_CASE(limits_and_kernels) {
 
   json["kernels"][0]["name"] = "a kernel of the past";
   for (const char* key : {"rate", "low", "high"}) {
-    json["kernels"][1][key] = 1e12;  // more and less than any machine reaches
+    json["kernels"][1][key] = 1e12;  // above the rate of any machine; the next one is below
     json["kernels"][2][key] = 1e-6;
   }
   const TemporaryDirectory directory;
@@ -454,7 +454,8 @@ BOOST_AUTO_TEST_CASE(limits_and_kernels) {
   }
 }
 
-// Shares of all parts of a pass over long rows, in whole percents. No line is printed if a part was not measured.
+// Each line has the shares of all parts of a pass over long rows, in whole percents. There is no line if a part was not
+// measured.
 BOOST_AUTO_TEST_CASE(shares_of_long_rows) {
   const nlohmann::json all = json_of(quick_with({"--only", "kernels", "--match", "4096 tokens"})).at("long_rows");
   BOOST_TEST_REQUIRE(all.size() == 2u);
@@ -469,7 +470,7 @@ BOOST_AUTO_TEST_CASE(shares_of_long_rows) {
   BOOST_TEST(json_of(quick_with({"--only", "kernels", "--match", "block exp"})).at("long_rows").empty());
 }
 
-// A recorded share that no kernel reaches, and one that every kernel reaches.
+// The recorded share is first one that no kernel reaches, then one that every kernel reaches.
 BOOST_AUTO_TEST_CASE(kernels_that_have_lost_their_share) {
   const Strings chosen{"--match", "softmax forward, vit-micro"};
   const TemporaryDirectory directory;

@@ -102,8 +102,8 @@ BOOST_AUTO_TEST_CASE(all_operations_of_vit_micro_by_hand) {
   BOOST_TEST(total(json, "log") == 0);
 }
 
-// The figures of Shu et al. 2021, Table 1, to its printed digits. Its 2.38 G additions, 2 x 1.25 - 0.12, are an
-// exception: they were computed from rounded figures.
+// Costs equal the figures of Shu et al. 2021, Table 1, to the printed digits. Only the table's 2.38 G additions
+// differ: they were computed from rounded figures, as 2 x 1.25 - 0.12.
 BOOST_AUTO_TEST_CASE(figures_of_the_adder_paper) {
   const nlohmann::json mul = cost_json({"models/deit-tiny.toml"}), adder = cost_json({"models/deit-tiny-adder.toml"});
   const auto hundredths = [](const nlohmann::json& json, const char* kind) {
@@ -286,7 +286,8 @@ BOOST_AUTO_TEST_CASE(time_by_a_made_up_machine) {
   check_contains(cost({"models/text-micro.toml", "--time", "--measured", path}), {"sequences/s", "tokens/s"});
 }
 
-// Above d = 16 tokens, N^2 d multiply-adds cost more than N d^2. The smallest grid of at least 16 patches has 4 x 4.
+// With more than d = 16 tokens, N^2 d multiply-adds cost more than N d^2. The smallest grid with 16 patches or more is
+// 4 x 4.
 BOOST_AUTO_TEST_CASE(mechanisms_overtake_each_other) {
   const TemporaryDirectory directory;
   const std::string path = directory / "bench.json";

@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(table_file_and_drawing_agree) {
       }
     }
   }
-  // Heights are linear in the logarithm, between the lowest and the highest point of both lines.
+  // Heights are linear in the values' logarithms, from the lowest to the highest point of both lines.
   const std::string picture = read_file(drawing);
   static const std::regex point("(?: M| L)([0-9.]+) ([0-9.]+)");
   std::sregex_iterator next(picture.begin(), picture.end(), point);

@@ -165,7 +165,7 @@ BOOST_AUTO_TEST_CASE(gradcheck_explains_its_errors) {
     BOOST_TEST(diagnosis.at("steps").items().at(0).at("undoing").text() == "2");
   }
   BOOST_TEST(wrong > 3);
-  // Item 0 is the error with packed operands, whose cost is checked in a single shape, too few for a closed form.
+  // Item 0 is the error with packed operands, whose cost is checked in a single shape; a closed form needs several.
   BOOST_TEST(json.at("cost_errors").items().at(1).at("difference").text() == "B M d + B N d");
 }
 

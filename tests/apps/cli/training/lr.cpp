@@ -35,7 +35,7 @@ BOOST_AUTO_TEST_CASE(the_rate_grows_and_the_loss_is_smoothed) {
 }
 
 // A test over almost equal rates equals a run with a constant rate, step by step, with a teacher as well. The rates
-// differ by less than 1e-9 of themselves, and the losses by less than 1e-8.
+// have relative differences below 1e-9, and the losses differ by less than 1e-8.
 BOOST_AUTO_TEST_CASE(equal_rates_make_a_run) {
   const Workshop workshop;
   Experiment dino = dino_experiment(workshop);

@@ -314,7 +314,7 @@ BOOST_AUTO_TEST_CASE(completed_images_keep_their_rows_in_all_colours) {
   BOOST_TEST(read_bytes(other) == read_bytes(sheet));
 }
 
-// A Greek letter has two bytes in UTF-8, with some diacritics three.
+// A Greek letter has two bytes in UTF-8, or three with some diacritics.
 BOOST_FIXTURE_TEST_CASE(bits_of_other_letters_are_per_byte, SmallText) {
   std::string text;
   for (int i = 0; i < 60; ++i) text += "Ἐν ἀρχῇ ἦν ὁ λόγος. ";

@@ -122,7 +122,8 @@ BOOST_AUTO_TEST_CASE(an_identity_has_the_same_for_all_time) {
              "  8. out = A v   [N, e]\n");
 }
 
-// Together, the definitions of sixty identities cover every order, divisor, feature, length and gate.
+// Outputs equal those of the definitions, computed pair by pair, for sixty identities, which cover every order,
+// divisor, feature, norm and gate.
 BOOST_AUTO_TEST_CASE(outputs_follow_from_the_equations) {
   for (int i = 0; i < 60; ++i)
     for (const PersonalTask task : {PersonalTask::write, PersonalTask::repair}) {

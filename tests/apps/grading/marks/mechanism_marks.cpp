@@ -112,7 +112,7 @@ struct Fabricated {
   }
 };
 
-/// A mechanism without computations that accepts no class token or, if `none`, no shape.
+/// A mechanism without computations that accepts only shapes without a class token or, if `none`, no shape.
 struct Choosy : MechanismBase<Choosy> {
   static constexpr const char *mechanism_name = "choosy", *summary = "", *complexity = "";
   bool none;
@@ -310,7 +310,7 @@ BOOST_AUTO_TEST_CASE(without_a_reference_differences_are_the_measure) {
   BOOST_TEST(says("gradient v") == "right");
 }
 
-// The five kinds of shapes of every seed: N > d, N < d and a class token in grids, then N < M and N > M.
+// Every seed draws five shapes: three grids, with N > d, with N < d and with a class token, then N < M and N > M.
 BOOST_AUTO_TEST_CASE(hidden_shapes_cover_all_kinds) {
   std::set<std::uint64_t> seeds;
   for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6}) {

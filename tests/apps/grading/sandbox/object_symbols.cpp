@@ -13,7 +13,8 @@ using namespace heed;
 
 namespace {
 
-/// Returns an object with a table of strings and, as section 2, one of symbols: none, "used", "defined", "also".
+/// Returns an object with a table of strings and, as section 2, a table of symbols: the null symbol, "used",
+/// "defined" and, by default, "also".
 std::string object(std::uint32_t type = SHT_DYNSYM, std::uint32_t name_of_last = 14, unsigned char bits = ELFCLASS64) {
   const std::string names("\0used\0defined\0also", 19);
   const Elf64_Sym symbols[] = {
