@@ -87,8 +87,8 @@ BOOST_AUTO_TEST_CASE(ridge_by_hand) {
   BOOST_TEST(std::abs(three[2] + 10 * 10 * 2 / (2 * 100 + 3.0)) < 1e-14);
 }
 
-// The weights W = (X^T X + l2 I)^-1 X^T Y minimise the loss, with more training rows than columns and with fewer: the
-// gradient X^T (X W - Y) + l2 W is 0, column by column.
+// The weights W = (X^T X + l2 I)^-1 X^T Y minimise the loss, whether there are more training rows than columns or
+// fewer: the gradient X^T (X W - Y) + l2 W is 0, column by column.
 BOOST_AUTO_TEST_CASE(ridge_is_a_minimum) {
   constexpr Index classes = 4;
   constexpr double l2 = 2, bias = 3;

@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(the_dry_run_counts_what_the_host_families_execute) {
   check("soft", {"model.stride=[4,1,2]", "model.pool=mean"});
 }
 
-// The elements kept by a training step are those held by its operations. Dropout is part of training only.
+// A training step keeps the elements that its operations hold. Only training has dropout.
 BOOST_AUTO_TEST_CASE(operations_hold_what_a_step_keeps) {
   const VisionTransformer model(small_model(), attention_of("softmax", {}), 0.1, 0.1);
   const ModelCost cost = cost_of(model);

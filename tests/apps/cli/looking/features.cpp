@@ -343,7 +343,7 @@ BOOST_FIXTURE_TEST_CASE(judged_features, TrainedRun) {
   check_refusal({"eval", run, "--k", "5"}, {"--k requires --knn"});
   check_refusal({"eval", run, "--shots", "5", "--split", "train"}, {"those that the classifier learns from"});
   check_refusal({"eval", run, "--knn", "--lr", "3"}, {"--lr requires --linear"});
-  // Even an option's default value requires its kind of classifier.
+  // An option of one kind of classifier requires this kind, even with its default value.
   check_refusal({"eval", run, "--k", "20"}, {"--k requires --knn"});
   check_refusal({"eval", run, "--temperature", "0.07"}, {"--temperature requires --knn"});
   check_refusal({"eval", run, "--seeds", "3"}, {"--seeds requires --shots"});

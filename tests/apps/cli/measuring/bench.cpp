@@ -151,7 +151,8 @@ BOOST_AUTO_TEST_CASE(model_as_json) {
 }
 
 #ifdef _OPENMP
-// With OMP_PROC_BIND, OpenMP binds the first thread to one of the process's cores.
+// OMP_PROC_BIND binds the first thread to a single core; the number of threads must remain that of all cores of the
+// process.
 BOOST_AUTO_TEST_CASE(threads_bound_to_cores_are_as_many_as_others) {
   const Workshop workshop(10, 10);
   const Strings words{"bench", write_experiment(workshop, workshop.experiment()), "--json", "--seconds", "0.02"};
@@ -275,7 +276,7 @@ BOOST_AUTO_TEST_CASE(model_with_profile) {
   check_refusal({"bench", file, "--profile", "--mode", "infer"}, {"--profile requires --mode train"});
 }
 
-// An impossible rate is outside of any spread.
+// The recorded rate of 1e12 is above any spread.
 BOOST_AUTO_TEST_CASE(model_compared) {
   const Workshop workshop;
   const std::string file = write_experiment(workshop, workshop.experiment()), old = workshop / "old.json";

@@ -112,7 +112,7 @@ BOOST_FIXTURE_TEST_CASE(a_disk_that_cannot_be_written, StoppedRun, *boost::unit_
   check_same_run(whole, run);
 }
 
-// Without this refusal, a correct submission would get no marks.
+// Without the refusal of a noexec directory, a correct submission would get no marks.
 BOOST_AUTO_TEST_CASE(temporary_files_that_cannot_be_executed, *boost::unit_test::precondition(with_mounts)) {
   const TemporaryDirectory directory;
   const std::string lab = "notebooks/solutions/aft-simple/aft-simple.h", plugin = directory / "aft.so";
