@@ -103,8 +103,8 @@ BOOST_AUTO_TEST_CASE(gradients_of_chunks) {
 
 // A row of 5 tokens has 13 pairs in windows of 3, and a row of 3 tokens has 9 pairs in windows of 5. With outside=zero,
 // a query whose window lacks some tokens adds the sum over these tokens as one more term. A term takes a product and an
-// addition per channel, and an addition for the mass; in the backward pass, also a product for the mass. The gradient
-// of a bias takes a product and an addition per channel for each pair, and one more addition.
+// addition per channel, and an addition to the sum of the weights; in the backward pass, also a product for that sum.
+// The gradient of a bias takes a product and an addition per channel for each pair, and one more addition.
 BOOST_AUTO_TEST_CASE(windows_of_aft) {
   constexpr Index channels = 3;
   const auto check = [](const char* dims, const char* size, const char* outside, Index height, Index width, Index pairs,

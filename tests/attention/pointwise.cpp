@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(the_divisor_is_the_own_length) {
   check_near(run_mechanism<double>("pointwise", {}, x, {.longest = 8, .growing = true}).at("out"), {7.5 / 4, 7.0 / 4});
 }
 
-// More than one block of queries. gelu has no kink, where finite differences would not approximate derivatives.
+// More than one block of queries. gelu has no kinks, at which finite differences would not approximate derivatives.
 BOOST_AUTO_TEST_CASE(blocks_of_queries_by_definition) {
   for (const bool causal : {false, true})
     for (const auto& [N, M] : {std::pair<Index, Index>{100, 110}, {110, 100}})

@@ -282,8 +282,8 @@ BOOST_AUTO_TEST_CASE(sides_of_several_diagonals) {
   BOOST_TEST(where([](Index row, Index column) { return row != column; }) == "");
 }
 
-// The reported axis has the largest fraction of correct indices, not the largest number; on ties, it is the first.
-// Three successive indices are a range.
+// The reported axis has the largest fraction of correct indices, even if another has more of them; on ties, it is the
+// first. Three successive indices are a range.
 BOOST_AUTO_TEST_CASE(the_right_part_is_along_one_axis) {
   const auto right = [](const Shape& shape, const std::vector<std::string>& axes, auto wrong) {
     const Diagnosis d =

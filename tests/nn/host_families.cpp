@@ -197,8 +197,8 @@ BOOST_AUTO_TEST_CASE(a_smaller_batch_takes_no_more_lanes) {
   BOOST_TEST((gradients[2] == gradients[0]));
 }
 
-// Each norm has two sums forward and one backward, and two more if its block is recomputed. All norms of CvT are in its
-// blocks; XCiT has norms in its stem, too.
+// Each norm has two sums forward and one backward. If its block is recomputed, it has the two forward sums twice. All
+// norms of CvT are in its blocks; XCiT has norms in its stem, too.
 BOOST_AUTO_TEST_CASE(sums_over_the_batch_are_counted) {
   const auto sums = [](const Experiment& x, bool recompute) {
     SmallTraining t(x);

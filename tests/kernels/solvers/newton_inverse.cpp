@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(converged_it_is_the_inverse) {
   for (const Index m : {2, 5, 16, 33}) {
     const auto A = gram(m, 4), expected = dense_inverse(m, A);
     for (const NewtonStart start : {NewtonStart::damped, NewtonStart::backtrack}) {
-      if (m == 2 && start == NewtonStart::backtrack) continue;  // two distant landmarks stall
+      if (m == 2 && start == NewtonStart::backtrack) continue;  // stalls for two distant landmarks
       const auto X = invert({m, 40, start}, A);
       BOOST_TEST(largest_difference(X, expected) < 1e-10 * largest(expected));
     }
@@ -173,7 +173,7 @@ BOOST_AUTO_TEST_CASE(the_unrolled_gradient_is_exact_for_any_number_of_iterations
     for (const double spread : {0.5, 2.0})  // close landmarks, far from convergence; and distant ones
       for (const NewtonStart start : starts)
         for (const Index iterations : {0, 1, 2, 3, 7, 15, 20, 30}) {
-          if (m == 1 && start != NewtonStart::damped) continue;  // stalled at 0, where rounding errors grow
+          if (m == 1 && start != NewtonStart::damped) continue;  // stalls at 0, where rounding errors grow
           const NewtonInverse s{m, iterations, start};
           auto A = gram(m, spread);
           for (Index i = 0; i < m; ++i) A[i * m + i] += 0.01 * static_cast<double>(i);  // a unique largest row
