@@ -76,11 +76,11 @@ constexpr Expectation expectations[] = {
      "next instructions depend"},
     {"softmax again", 0.6, "a row has 4 or 5 vectors, the last nearly empty, each scaled twice"},
     {"gelu forward", 0.6,
-     "a polynomial with coefficients from a table takes as long as the exponential; without AVX-512, a polynomial of "
-     "degree 10 and the exponential"},
+     "a polynomial with coefficients from a table takes as long as the exponential, and longer without AVX-512, where "
+     "a coefficient takes several instructions"},
     {"gelu backward", 0.6,
-     "a choice by sign, three arrays and a polynomial with coefficients from a table; without AVX-512, a polynomial of "
-     "degree 10 and the exponential"},
+     "a choice by sign, three arrays and a polynomial with coefficients from a table; without AVX-512, a coefficient "
+     "takes several instructions"},
     {"sigmoid gate forward", 0.6, "a division in addition to the exponential"},
     {"sigmoid gate backward", 0.6,
      "a division and three products in addition to the exponential; three arrays read, two written"},

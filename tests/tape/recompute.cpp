@@ -55,4 +55,18 @@ BOOST_AUTO_TEST_CASE(recomputed_parts_keep_their_input_alone_and_give_the_same_b
   }
 }
 
+// Gradients of inputs need no gradients of parameters.
+BOOST_AUTO_TEST_CASE(inputs_of_recomputed_parts_have_gradients_without_those_of_parameters) {
+  ParameterList list;
+  const ParameterId scale = list.add({"scale", {1}, Initial::constant(5)});
+  Parameters<double> parameters(list);
+  parameters.initialise(1);
+  const Tensor<double> x(Shape{1}, {3.0});
+  Tape<double> tape({.parameters = &parameters});
+  const D input = tape.input(x.view());
+  const D y = tape.recompute(input, [=](D z) { return mul(mul(z, z), z.tape().parameter(scale)); });
+  tape.backward(y);
+  BOOST_TEST(tape.gradient(input)[0] == 2 * 3.0 * 5);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -476,8 +476,8 @@ Var<T> Tape<T>::recompute(Var<T> x, const F& f) {
   std::copy(once.data(), once.data() + once.size(), y);
   results_ = inner().results_;
 
-  const Var<T> result = append({.value = y, .shape = once.shape(), .wanted = pass_.gradients != nullptr});
-  if (!pass_.gradients) return result;
+  const Var<T> result = append({.value = y, .shape = once.shape(), .wanted = pass_.gradients || wanted(x)});
+  if (!wanted(result)) return result;
   push_step(result, nullptr,
             [this, x, f, first_result, first = forward.examples.first, random = forward.random](const Adjoint<T>& dy) {
               Pass<T> pass = pass_;
