@@ -7,6 +7,7 @@
 
 #include <sys/stat.h>
 
+#include <chrono>
 #include <ctime>
 
 using namespace heed;
@@ -186,8 +187,9 @@ BOOST_AUTO_TEST_CASE(files_of_a_run_directory) {
 }
 
 BOOST_AUTO_TEST_CASE(the_environment_has_the_time_in_utc_and_the_threads) {
+  // Unlike this clock, std::time() may lag behind by some milliseconds.
   const auto utc = [] {
-    const std::time_t now = std::time(nullptr);
+    const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
     char text[64];
     return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now)));
   };
