@@ -125,25 +125,50 @@ BOOST_AUTO_TEST_CASE(threads_of_the_caller_may_share_loops_at_the_same_time) {
   for (const Index sum : sums) BOOST_TEST(sum == 200 * 435 * 3);
 }
 
-// Outer iterations sleep for 4 ms, then run four inner ones of 1 ms. During the inner loops, half of the time, 8 x 4 =
-// 32 iterations are open, enough for 32 threads.
+// Each of 8 outer iterations sleeps for 4 ms, then runs 4 inner ones of 1 ms. During the inner loops, about half of the
+// time, 32 iterations are open, enough for 32 threads. A loop lasts at least from the start of its first iteration to
+// the end of its last one, and at most from before its call to after it, however long the thread waits for a CPU.
 BOOST_AUTO_TEST_CASE(open_pieces_of_loops_inside_loops_multiply) {
+  using Clock = std::chrono::steady_clock;
+  struct Bounds {
+    Clock::duration least{}, most{};
+  } outer, inner, call;
   const auto self = std::this_thread::get_id();
   Index elsewhere = 0;
   const auto loops = [&] {
-    parallel_for(8, [&](Index) {
+    outer = inner = {};
+    const Clock::time_point called = Clock::now();
+    Clock::time_point first, last;
+    parallel_for(8, [&](Index i) {
+      if (i == 0) first = Clock::now();
       std::this_thread::sleep_for(milliseconds(4));
-      parallel_for(4, [&](Index) {
+      const Clock::time_point before = Clock::now();
+      Clock::time_point begin, end;
+      parallel_for(4, [&](Index j) {
+        if (j == 0) begin = Clock::now();
         std::this_thread::sleep_for(milliseconds(1));
         elsewhere += std::this_thread::get_id() != self;
+        end = Clock::now();
       });
+      last = Clock::now();
+      inner.least += end - begin, inner.most += last - before;
     });
+    outer = {last - first, Clock::now() - called};
   };
-  const double half = share_of_open_pieces(32, loops);
-  BOOST_TEST(half > 0.2);
-  BOOST_TEST(half < 0.8);
-  BOOST_TEST(share_of_open_pieces(8, loops) > 0.99);
-  BOOST_TEST(share_of_open_pieces(33, loops) == 0);
+  const auto share = [&](Index least) {
+    const Clock::time_point start = Clock::now();
+    const double found = share_of_open_pieces(least, loops);
+    call = {outer.most, Clock::now() - start};
+    return found;
+  };
+  const auto ratio = [](Clock::duration a, Clock::duration b) { return std::chrono::duration<double>(a) / b; };
+  const double half = share(32);
+  BOOST_TEST(half >= ratio(inner.least, call.most));
+  BOOST_TEST(half <= ratio(inner.most, call.least));
+  const double whole = share(8);
+  BOOST_TEST(whole >= ratio(outer.least, call.most));
+  BOOST_TEST(whole <= 1);
+  BOOST_TEST(share(33) == 0);
   BOOST_TEST(elsewhere == 0);
 }
 
