@@ -24,10 +24,10 @@ extract() {
   [ -s "$place/$1" ] || die "$page has no file that begins with '// $1'"
 }
 
-# The build is copied with its modification times, so that make compiles only the new files and the list.
-mkdir "$place/notebooks"
-cp -a notebooks/solutions "$place/notebooks"  # a test includes a solution
-cp -a Makefile mk include src tests examples "$build" "$place"
+# The build is copied with its modification times, so that make compiles only the new files and the list. A test
+# includes a solution. The files left out are temporary: make and Python may remove them during the copying.
+tar -cf - --format=posix --warning=no-file-changed --exclude='*.new' --exclude=__pycache__ \
+  Makefile mk include src tests examples notebooks/solutions "$build" | tar -xf - -C "$place"
 extract hydra.h
 extract tests/attention/hydra.cpp
 line='mechanism_entry<class Hydra>,'
