@@ -65,6 +65,8 @@ BOOST_AUTO_TEST_CASE(messages_go_both_ways) {
 }
 
 BOOST_AUTO_TEST_CASE(what_is_denied) {
+  const TemporaryDirectory other;
+  const std::string file = other / "file";
   BOOST_TEST(said("tried(os.fork)") == "PermissionError");
   BOOST_TEST(said("import subprocess\ntried(lambda: subprocess.run(['/bin/true']).returncode)") == "PermissionError");
   BOOST_TEST(said("import _thread\ntried(lambda: _thread.start_new_thread(print, ()))") == "RuntimeError");
@@ -73,7 +75,7 @@ BOOST_AUTO_TEST_CASE(what_is_denied) {
   BOOST_TEST(said("tried(lambda: os.kill(0, 9))") == "PermissionError");
   BOOST_TEST(said("tried(os.setsid)") == "PermissionError");
   BOOST_TEST(said("import _socket\ntried(_socket.socket)") == "PermissionError");
-  BOOST_TEST(said("tried(lambda: open('/tmp/heed-was-here', 'w'))") == "PermissionError");
+  BOOST_TEST(said("tried(lambda: open('" + file + "', 'w'))") == "PermissionError");
   BOOST_TEST(said("tried(lambda: open('here', 'w'))") == "PermissionError");
   BOOST_TEST(said("tried(lambda: os.mkdir('here'))") == "PermissionError");
   BOOST_TEST(said("tried(lambda: os.unlink(sys.argv[0]))") != "done");
@@ -85,7 +87,7 @@ BOOST_AUTO_TEST_CASE(what_is_denied) {
 #endif
   BOOST_TEST(said("import resource\ntried(lambda: resource.prlimit(os.getppid(), resource.RLIMIT_CPU, (1, 1)))") ==
              "PermissionError");
-  BOOST_TEST(!std::filesystem::exists("/tmp/heed-was-here"));
+  BOOST_TEST(!std::filesystem::exists(file));
 }
 
 // Each open flag that writes, creates or empties a file is denied even on its own and for /dev/null, and recorded.
@@ -290,8 +292,9 @@ BOOST_AUTO_TEST_CASE(limits, *boost::unit_test::precondition(without_sanitizer))
   BOOST_TEST(said("tried(lambda: len(bytearray(1 << 30)))", {.memory = Index{512} << 20}) == "MemoryError");
   // With permission to write, a process can write in its own directory, up to a limit.
   const Confinement writer{.file = 4096};
+  const TemporaryDirectory other;
   BOOST_TEST(said("tried(lambda: open('here', 'w').write('x' * 4000))", writer) == "4000");
-  BOOST_TEST(said("tried(lambda: open('/tmp/heed-was-here', 'w'))", writer) ==
+  BOOST_TEST(said("tried(lambda: open('" + (other / "file").string() + "', 'w').close())", writer) ==
              (has_landlock() ? "PermissionError" : "done"));
   BOOST_TEST(said("tried(lambda: open('here', 'w').write('x' * 9000))", writer) == "OSError");
 }
