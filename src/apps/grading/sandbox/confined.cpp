@@ -275,9 +275,11 @@ bool Confined::wait_for(int file, short events, Index milliseconds) {
   return polled[1].revents != 0;
 }
 
+// What is ready is taken before the deadline is checked: this process may itself have waited for a CPU.
 void Confined::await(int file, short events) {
   using namespace std::chrono;
   for (;;) {
+    if (wait_for(file, events, 0)) return;
     extend_deadline();
     const auto left = duration_cast<milliseconds>(deadline_ - steady_clock::now()).count();
     if (wait_for(file, events, std::max<Index>(left, 0) + 1)) return;
