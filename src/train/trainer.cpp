@@ -160,8 +160,8 @@ class Run {
   /// Validates, records the results and starts the next epoch. Returns false if interrupted.
   bool finish_epoch() {
     EpochReport epoch;
-    epoch.train = report();
-    epoch.seconds = seconds_since(epoch_start_);
+    epoch.seconds = epoch_seconds();
+    epoch.train = report(epoch.seconds);
     epoch.skipped = progress_.skipped;
     Parameters<T>& weights = state_.evaluated_weights();
     if (validation_) {
@@ -241,7 +241,11 @@ class Run {
     return plan;
   }
 
-  StepReport report() const {
+  /// Returns the seconds since the start of the epoch or, if a run is continued in an epoch, since then.
+  double epoch_seconds() const { return std::max(seconds_since(epoch_start_), 1e-9); }
+
+  StepReport report() const { return report(epoch_seconds()); }
+  StepReport report(double seconds) const {
     const double images = static_cast<double>((progress_.batch - epoch_start_batch_) * x_.train.batch);
     return {progress_.epoch + 1,
             progress_.batch,
@@ -249,7 +253,7 @@ class Run {
             progress_.mean_loss(),
             progress_.accuracy(),
             lr_of(progress_.step - 1),
-            images > 0 ? images / std::max(seconds_since(epoch_start_), 1e-9) : -1};
+            images > 0 ? images / seconds : -1};
   }
 
   /// Returns the rates of a step. Steps before the resumption use the schedule for the number of epochs planned before
