@@ -84,9 +84,11 @@ struct Work {
     return std::ceil(std::ceil(double(lanes) / processes) / (streamed ? 1 : alone.threads));
   }
 
-  /// Returns the examples per second of `processes` processes with `exchange_ms` of exchanges per step.
+  /// Returns the examples per second of `processes` processes with `exchange_ms` of exchanges per step. The update has
+  /// the same share of the median step as of the mean one, which may be longer, for example if other programs ran.
   double rate(int processes, double exchange_ms) const {
-    const double update_ms = alone.number("update_ms"), lanes_ms = alone.step_ms() - update_ms;
+    const double update_ms = alone.step_ms() * alone.number("update_ms") / alone.wall(),
+                 lanes_ms = alone.step_ms() - update_ms;
     const double ms = lanes_ms * rounds(processes) / rounds(1) + update_ms + exchange_ms;
     return 1e3 * static_cast<double>(batch) / ms;
   }
