@@ -52,13 +52,14 @@ bool is_text(const fs::path& file) {
 std::vector<fs::path> texts() {
   std::vector<fs::path> list{"Makefile", "README.md", "CONTRIBUTING.md", "datasets/fetch.sh"};
   for (const char* folder : {"src", "include", "tests", "docs", "examples", "experiments", "models", "mk", "notebooks"})
-    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
-      const std::string path = entry.path().generic_string();
-      // Earlier versions of heed may have recorded the browser page's models, and runs of notebooks and experiments.
-      const bool recorded = path.starts_with("src/apps/web/trained/") || path.starts_with("notebooks/runs/") ||
-                            path.starts_with("experiments/runs/");
-      if (entry.is_regular_file() && is_text(entry.path()) && !recorded && path != "tests/language.cpp")
-        list.push_back(entry.path());
+    for (fs::recursive_directory_iterator entry(folder), end; entry != end; ++entry) {
+      const std::string path = entry->path().generic_string();
+      // Earlier versions of heed may have recorded the browser page's models, and runs of notebooks and experiments. A
+      // notebook may run now, and remove directories.
+      if (path == "src/apps/web/trained" || path == "notebooks/runs" || path == "experiments/runs")
+        entry.disable_recursion_pending();
+      if (entry->is_regular_file() && is_text(entry->path()) && path != "tests/language.cpp")
+        list.push_back(entry->path());
     }
   return list;
 }
