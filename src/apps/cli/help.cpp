@@ -65,7 +65,7 @@ std::string model_tables() {
   return text;
 }
 
-/// Returns the keys of [data] that the text `shown` lacks, over all data sets.
+/// Returns the keys of [data] for all data sets, without those in the text `shown`.
 std::string data_table(const std::string& shown) {
   std::string text = "[data]\n";
   for (const std::string& name : config_values("data.name")) {
@@ -77,7 +77,7 @@ std::string data_table(const std::string& shown) {
   return text;
 }
 
-/// Returns the keys with a fixed set of values, and these values.
+/// Returns the keys with a fixed set of values, except attention.mechanism, and these values.
 std::string words_of_keys() {
   std::string text;
   for (const std::string& set : config_keys()) {

@@ -15,7 +15,8 @@ ClaimArms claim_arms(const std::vector<ComparedArm>& arms, const FigureName& fig
 void keep_common_seeds(ClaimArms& arms, std::vector<std::string> names);
 
 /// Trains arms of a sweep with these seeds by run_cells(), in directories beside the arms' other cells. Returns false
-/// if interrupted. Throws Error for an arm that is not from a sweep, and for a failed cell.
+/// if interrupted. Throws Error for an arm that is not from a sweep, for changed data or configurations, and
+/// for a failed cell.
 bool train_seeds(const std::vector<ComparedArm>& arms, const std::vector<Index>& seeds, int jobs, int threads);
 
 }  // namespace heed::cli

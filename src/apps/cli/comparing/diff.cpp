@@ -112,7 +112,7 @@ RunNumbers metrics_of(const RunPaths& paths) {
 std::string compare_runs(const RunPaths& a, const RunPaths& b, double tolerance) {
   const RunNumbers in_a = metrics_of(a), in_b = metrics_of(b);
   print_origins(a, b);
-  Index compared = 0, step = 0;  // number of equal values, and step of the last of them
+  Index compared = 0, step = 0;  // number of values that agree, and step of the last of them
   for (const auto& [place, x] : in_a) {
     const auto found = in_b.find(place);
     if (found == in_b.end()) continue;

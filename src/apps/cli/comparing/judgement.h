@@ -21,9 +21,9 @@ struct Part {
 struct JudgedPart {
   Part part;
   Verdict verdict;
-  double value;                               ///< difference; for one arm, its largest (if below) or smallest value
+  double value;                               ///< difference; for one arm, largest value if `below`, else smallest
   std::optional<Difference> difference = {};  ///< none for one arm
-  std::optional<double> counted = {};  ///< binomial deviation on the test images, if larger than that over the seeds
+  std::optional<double> counted = {};  ///< binomial deviation for the test images, if larger than that between seeds
 
   std::optional<double> half_width() const {
     return difference ? std::optional(difference->half_width()) : std::nullopt;

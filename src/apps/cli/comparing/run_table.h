@@ -41,7 +41,7 @@ std::string shown(const FigureName& figure, double value);
 
 /// The format of a table.
 struct TableFormat {
-  bool csv = false, json = false, markdown = false;  ///< at most one is true; otherwise text
+  bool csv = false, json = false, markdown = false;  ///< at most one is true; if none is: text
   bool runs = false;                                 ///< CSV has a line for each run instead of each arm
 };
 

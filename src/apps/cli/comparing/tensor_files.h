@@ -30,9 +30,9 @@ struct FilesDifference {
 /// Reads and compares the tensors of two files. Throws Error if no tensor has the same name and shape in both.
 FilesDifference compare_files(const SafetensorsFile& a, const SafetensorsFile& b, double tolerance);
 
-/// Prints the first and the worst difference, the kind of error of the first difference beyond rounding, and counts of
-/// tensors. Returns the closing sentence: "3 of 12 common tensors differ, first x at [0, 1]; --tolerance 1.0e-06 allows
-/// them".
+/// Prints the first and the worst difference, the kind of error in the first tensor that differs by more than rounding,
+/// and counts of tensors. Returns the closing sentence, such as "3 of 12 common tensors differ, first x at [0, 1];
+/// --tolerance 1.0e-06 allows them".
 std::string print_difference(std::ostream& out, const FilesDifference& found, const SafetensorsFile& a,
                              const SafetensorsFile& b, double tolerance);
 

@@ -171,7 +171,7 @@ class Class {
                                  options_.roster);
   }
 
-  /// Returns a student's identity in the roster, or the student's name if the roster has none.
+  /// Returns a student's identity in the roster; the student's name if the roster gives no identity.
   std::string identity_of(std::size_t student) const {
     const std::size_t row = roster_.empty() ? 0 : roster_rows_[student].row;
     const std::string identity = row > 0 ? identity_in(roster_, row) : "";

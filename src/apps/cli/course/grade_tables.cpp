@@ -112,7 +112,7 @@ class Writer {
     flags += (flags.empty() ? "" : "; ") + flag;
   }
 
-  /// Writes the gradebook, a file of feedback for each student, and the summary.
+  /// Writes the gradebook, the filled-in roster (if one is given), the summary, and a feedback file for each student.
   void write_books(const ClassResults& results) const {
     const auto [gradebook_file, roster_file, summary_file] = book_files(class_.output);
     CsvRows book = gradebook(results);

@@ -49,11 +49,11 @@ struct RosterRow {
 };
 
 /// Returns each student's row in a roster, which is an export of Moodle's or Canvas's gradebook or any table with
-/// names. A row matches if its column ID or Identifier has one of the student's numbers, and any cell, or two adjacent
-/// cells, the name; case, spaces and punctuation are ignored. The match must be the only one. If no row has the number,
-/// the name alone decides, and vice versa. A name that consists of digits is searched for only in the first
-/// column and in those of identities and numbers, since other cells may hold marks. A row that matches several students
-/// is assigned to none of them.
+/// names. The row must be the only one whose column ID or Identifier has one of the student's numbers and in which a
+/// cell, or two adjacent cells joined, is the name; case, spaces and punctuation of names are ignored. If no row has
+/// one of the numbers, the name alone decides; if no row has the name, the number alone. A name that consists of digits
+/// is searched for only in the first column and in those of identities and numbers, since other cells may hold marks. A
+/// row that matches several students is assigned to none of them.
 std::vector<RosterRow> roster_rows(const CsvRows& roster, const std::vector<PlatformName>& students);
 
 /// Returns the identity of a row for personal labs: the first non-empty cell in the columns identity, username, ID
@@ -63,9 +63,9 @@ std::string identity_in(const CsvRows& roster, std::size_t row);
 /// Returns a row for each student: the marks of each lab, their total, the possible total, and the late days.
 CsvRows gradebook(const ClassResults& results);
 
-/// Returns the roster with the marks of each lab, and Canvas's row of possible points, filled in: in a column `LAB` or
-/// Canvas's column `LAB (123)`; in the column Grade of Moodle's grading worksheet, if there is only one lab; or else in
-/// a new column. Other cells, and cells for which there is no mark, are unchanged.
+/// Returns the roster with the marks of each lab, and with the possible marks in Canvas's row of possible points. Both
+/// are in the column `LAB` or, from Canvas, `LAB (123)`; in the column Grade of Moodle's grading worksheet, if there is
+/// only one lab; or else in a new column. Other cells, and cells for which there is no mark, are unchanged.
 CsvRows filled_roster(const ClassResults& results, CsvRows roster);
 
 /// Returns all feedback for one student.
@@ -75,14 +75,14 @@ std::string feedback_for(const ClassResults& results, const ClassResults::Studen
 /// points, the most frequent first.
 std::string summary_of(const ClassResults& results);
 
-/// Throws Error if a line of `due` names neither one of the labs nor `*`, has an invalid date or further fields, or
-/// names a lab for the second time.
+/// Throws Error if a line of `due` names neither one of the labs nor `*`, has an invalid date or further fields, or has
+/// the same name as an earlier line.
 void require_due(const CsvRows& due, const std::vector<std::string>& labs);
 
 /// Returns the number of days, rounded up, by which `time` (seconds since 1970) is late; 0 if it is in time or there is
 /// no due date. Local dates and times are compared as if every day had 24 hours, whether or not summer time begins or
 /// ends in between. `due` has lines `LAB,2026-11-30 18:00`; a date without a time means the end of that day, and LAB
-/// `*` means all other labs.
+/// `*` means all labs without a line of their own.
 int late_days(const CsvRows& due, const std::string& lab, std::time_t time);
 
 }  // namespace heed::cli

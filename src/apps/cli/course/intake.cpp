@@ -67,8 +67,8 @@ std::optional<std::string> archive_stem(const std::string& name) {
   return std::regex_match(name, match, archive) ? std::optional(match[1].str()) : std::nullopt;
 }
 
-/// Returns a file's name in lower case with hyphens, without endings such as " (1)", "-2", "_copy" and "-final", which
-/// browsers, Canvas and users add.
+/// Returns a file's name in lower case, with hyphens for spaces and underscores, and without endings such as " (1)",
+/// "-2", "_copy" and "-final", which browsers, Canvas and users add.
 std::string plain_name_of(const std::string& stem) {
   static const std::regex added("( ?\\(\\d+\\)|[-_ ]\\d{1,2}| ?- ?copy|[-_ ]copy|[-_ ]final)+$");
   std::string name = std::regex_replace(lower(stem), added, "");
@@ -256,7 +256,7 @@ void Intake::list_not_recognised(std::ostream& out, const char* begin) const {
 }
 
 /// Chooses the candidate whose name is closest to the expected one, or none if candidates with different content are
-/// equally close. Lists candidates whose content differs from the closest one's as not recognised.
+/// equally close. All candidates that differ in content from the closest one are listed as not recognised.
 void Intake::choose(const std::string& student, const std::string& lab, std::vector<Candidate> candidates) {
   std::ranges::stable_sort(candidates, {}, &Candidate::rank);
   const auto content = [](const Candidate& candidate) {

@@ -166,7 +166,7 @@ std::string text_of(const Lab& lab, const LabResult& result) {
   std::string text = fmt::format("{}: {}\n{:g} of {:g} marks\n", lab.name, lab.title, result.sum(lab), lab.marks());
   if (!result.problem.empty()) return text + fmt::format("\n{}\n", result.problem);
   const Json json = json_of(lab, result);
-  std::map<std::string, std::string> said;  // for each line, the first point with it; later points refer to that point
+  std::map<std::string, std::string> said;  // for each line, the first point that has it; later points refer to it
   for (const Json& point : json.at("points").items()) {
     const bool right = point.at("marks").number() > 0;
     text += fmt::format("\n{}  {}: {:g} of {:g}\n", right ? "right" : "wrong", point.at("name").text(),
@@ -213,7 +213,7 @@ void LabGrader::make_settings(const RandomStream& random) {
     if (setting == settings_.end()) {
       setting = settings_.insert(setting, Setting{.own = parts.options});
       if (personal)
-        setting->reference = mechanism_of(definition_of("", PersonalTask::write));  // each definition has these tensors
+        setting->reference = mechanism_of(definition_of("", PersonalTask::write));  // all definitions have its tensors
       else if (!lab_->reference.empty())
         setting->reference = make_mechanism(lab_->reference, joined(lab_->reference_options, parts.options));
       setting->cases = draw_cases(setting->reference.get(), personal, random);
@@ -300,7 +300,7 @@ void LabGrader::grade_mechanism(const std::string& source, const std::string& st
                        .reference = setting.reference.get(),
                        .slack = lab_->slack,
                        .cases = setting.cases};
-    if (personal) {  // the student's definition replaces the setting's, which only determines the tensors
+    if (personal) {  // the student's definition replaces the setting's, which was needed only for its tensors
       task.name = personal_name, task.reference = own.get();
       task.cases = draw_cases(own.get(), true, RandomStream(seed_).derive(lab_->name).derive(student));
     }

@@ -21,7 +21,7 @@ constexpr std::size_t fewest_tokens = 40;
 /// Minimum class size for ignoring statements that more than half of the submissions share.
 constexpr std::size_t class_size = 6;
 
-/// Returns the words of a text, separated by single spaces.
+/// Splits a text at single spaces and returns the set of its words.
 std::set<std::string> words_in(const std::string& text) {
   const std::vector<std::string> words = split(text, ' ');
   return {words.begin(), words.end()};
@@ -72,7 +72,8 @@ std::vector<std::string> tokens_of(const std::string& text, bool python) {
   return tokens;
 }
 
-/// Returns a canonical form: x += y becomes x = x + y, n != 3 and n > 3 become n < 3, and tokens are sorted.
+/// Returns a canonical form: x += y becomes x = x + y (likewise -=, *= and /=), every comparison except == becomes <,
+/// and tokens are sorted.
 std::string canonical(std::vector<std::string> words) {
   for (std::size_t i = 1; i < words.size(); ++i) {
     if (words[i] != "=") continue;

@@ -39,8 +39,8 @@ std::string path_of(const std::string& program) {
        in_quotes(program));
 }
 
-/// Returns the compiler's command for submissions: at -O1, which compiles in half the time of -O3, without warnings,
-/// and without ccache, because submissions must not write to its cache.
+/// Returns the compiler's command for submissions, without warnings. It uses -O1, which compiles in half the time of
+/// -O3, and no ccache, because submissions must not write to its cache.
 std::vector<std::string> compiler_words(const std::string& include) {
   std::vector<std::string> words = plugin_words(include);
   if (fs::path(words[0]).filename() == "ccache" && words.size() > 1) words.erase(words.begin());
@@ -58,8 +58,8 @@ Confinement for_compiler(const std::string& directory, std::vector<std::string> 
           .readable = std::move(readable)};
 }
 
-/// Returns true if the text contains the word as a whole word. An empty word is found between any two characters that
-/// belong to no word, so in all code.
+/// Returns true if the text contains the word as a whole word. An empty word matches between two characters that belong
+/// to no word, so it is found in all code.
 bool has_word(const std::string& text, const std::string& word) {
   const auto in_word = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
   for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; ++at)

@@ -46,8 +46,8 @@ void require_own_work(const std::string& object, const std::string& stub);
 /// socket.
 std::vector<std::string> system_calls_in(const std::string& object);
 
-/// Throws Error if the text contains one of these words or, if there are any, a macro and `##`, which could compose
-/// one.
+/// Throws Error if the text contains a forbidden word. If any word is forbidden, also throws Error for a text with both
+/// `define` and a token-pasting operator, `##` or `%:%:`: a macro could compose a forbidden word.
 void require_no_forbidden_word(const std::string& source, const std::vector<std::string>& forbidden);
 
 }  // namespace heed::cli

@@ -37,7 +37,7 @@ class DrawnLayers {
   void add(const AttentionSite<float>& site);
 
   /// Sets the sheet's columns, kind and title. Throws Error if nothing is shown, if a chosen layer does not exist, or
-  /// if no shown picture depends on the chosen query.
+  /// if a query is chosen and no shown picture depends on it.
   void finish();
 
  private:

@@ -28,8 +28,8 @@ class FrozenFeatures {
 
   const DataConfig& data() const { return trained_.experiment.data; }
 
-  /// set() returns the split that contains a part, images() the indices of the part's images. Both throw Error if there
-  /// are no such images.
+  /// set() returns the split that contains a part, images() the indices of the part's images. Both throw Error if the
+  /// data are missing or are not images with one label each; images() also if the part is empty.
   const Dataset& set(Part part);
   std::vector<Index> images(Part part);
 

@@ -67,7 +67,7 @@ std::vector<std::pair<std::string, std::string>> tokens_of(const ModelConfig& mo
   return tokens;
 }
 
-/// Selects the query of --token; by default the class token, or the mean over the patches.
+/// Selects the query of --token; by default the class token or, without one, the mean over the patches.
 void choose_token(const std::string& token, const ModelConfig& model, DrawnLayers::Choice& drawn) {
   const auto tokens = tokens_of(model);
   drawn.token = model.has_class_token() ? 0 : -1;

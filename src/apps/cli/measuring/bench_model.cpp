@@ -47,7 +47,7 @@ struct Measured {
   Index sums_over_batch = 0;          ///< batch-norm sums per step
   LoopTimes loops{};                  ///< per training step
   double step_seconds = 0;            ///< mean time of a training step, including the first steps
-  std::optional<double> divisible{};  ///< fraction of a step's time with parallel work for 32 threads
+  std::optional<double> divisible{};  ///< fraction of a step's time in which at least 32 threads have work
 };
 
 /// Calls f at least once, and until it has been called ten times or `seconds` have passed. Returns the number of calls.

@@ -60,15 +60,15 @@ struct Network {
 constexpr Network networks[] = {{"1 Gbit/s", 1e9, 50e-6}, {"10 Gbit/s", 1e10, 20e-6}, {"100 Gbit/s", 1e11, 3e-6}};
 
 /// Returns the milliseconds of the exchanges in a step. For a gradient of n bytes, each of P processes sends
-/// 2 n (1 - 1/P) bytes in 2 log2 P sequential messages. Each of log2 P levels also has messages of a few bytes: two for
-/// the losses and the decision to continue, and one for each of batch norm's `sums` over the batch.
+/// 2 n (1 - 1/P) bytes in 2 log2 P sequential messages. Each of log2 P levels also has messages of a few bytes: one for
+/// the losses, one for the decision to continue, and one for each of batch norm's `sums` over the batch.
 double exchange_ms(const Network& network, Index bytes, Index sums, int processes) {
   const double levels = std::log2(processes), messages = static_cast<double>(4 + sums) * levels;
   return 1e3 * (8 * 2 * static_cast<double>(bytes) * (1 - 1.0 / processes) / network.bits + messages * network.latency);
 }
 
-/// Work of a step in one process, measured by `alone`: the lanes, which several processes divide among them, and the
-/// update, which each of them computes completely.
+/// Work of a step in one process, measured by `alone`: the lanes, which several processes divide among themselves, and
+/// the update, which each process computes completely.
 struct Work {
   const Setup& alone;
   bool streamed;  ///< all threads work on the same lane, instead of each on a separate one

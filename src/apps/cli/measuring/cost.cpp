@@ -61,8 +61,8 @@ double operations_in(const Counts& counts) {
   return sum;
 }
 
-/// Returns the quantity for percentages: energy, or the number of operations if the table has no price for any in
-/// `total`.
+/// Returns the quantity for percentages: energy, or the number of operations if the table has no price for any
+/// operation in `total`.
 double weight_of(const EnergyTable& table, const Counts& counts, const Counts& total) {
   return energy_pj(table, total) > 0 ? energy_pj(table, counts) : operations_in(counts);
 }

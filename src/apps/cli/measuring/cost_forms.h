@@ -49,7 +49,8 @@ int time_command(const CostArguments& a);
 void require_one_resolution(const ModelConfig& model);
 
 /// Sizes of --scale: for "tokens=49..4096" the patch counts of square grids, for "dim" those multiples of the number of
-/// heads that the model family supports. Each is at least a sixth larger than the previous one, except for the last.
+/// heads that the model family supports. Each is at least a sixth larger than the previous one, except for the last,
+/// which is the largest in the range.
 struct Scale {
   bool tokens = false;
   std::vector<Index> sizes;

@@ -129,7 +129,8 @@ std::string to_csv(const Json::List& rows) {
   return table.csv();
 }
 
-/// Returns charts of the time of each pass and the memory of both against the tokens, with a line for each mechanism.
+/// Returns charts of the time of each pass, and of the memory of both passes, against the number of tokens, with a line
+/// for each mechanism.
 std::string to_svg(const ScalingArguments& a, const Json::List& rows) {
   const auto chart = [&](const std::string& title, const char* pass, const char* key, const char* unit, double one) {
     LineChart chart{fmt::format("{}; one image, {} channels, heads: {}", title, a.dim, a.heads), "tokens", unit, true};
@@ -173,7 +174,8 @@ void print(const ScalingArguments& a, const MeasuredMechanism& one) {
   for (const auto& [tokens, why] : one.skipped) std::cout << fmt::format("{} tokens: {}\n", grouped(tokens), why);
 }
 
-/// Returns true if all exponents are below their bounds; prints the others on stderr. A bound of 0 is no bound.
+/// Prints on stderr each exponent that is not below its bound, and returns true if there is none. A bound of 0 is no
+/// bound.
 bool within_bounds(const ScalingArguments& a, const MeasuredMechanism& one) {
   bool all = true;
   const auto check = [&](const char* pass, const char* what, const std::optional<double>& exponent, double bound) {

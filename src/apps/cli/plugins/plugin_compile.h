@@ -20,7 +20,7 @@ const PluginBuild& program_build();
 std::string checksum_of_headers(const std::string& directory);
 
 /// Returns the directory of heed's headers, beside the build directory of a checkout or the bin directory of an
-/// installation. Throws Error if they are missing or are not those that built this program.
+/// installation. Throws Error if they are missing or differ from those with which this program was built.
 std::string headers_of_program();
 
 /// Returns the text of a plugin's translation unit: the header, and the record that the program looks up.

@@ -49,8 +49,8 @@ typename PassTrace<T>::Entry PassTrace<T>::entry(const std::string& name, bool g
   return {name, gradient ? ".grad" : ".out", std::move(copy)};
 }
 
-/// Adds the steps of the latest operation: steps of the forward pass before the operation's result, steps of the
-/// backward pass, whose names begin with d, after the operation's gradient.
+/// Adds the steps of the latest operation: in the forward pass before the operation's result, in the backward pass,
+/// where names of steps begin with d, after the operation's gradient.
 template <class T>
 void PassTrace<T>::add_steps() {
   for (const Step& step : steps_) {

@@ -44,7 +44,7 @@ void require_own_files(const ProbeArguments& a) {
 int run(const Probe& probe, const ProbeArguments& a) {
   if (probe.check) probe.check(a);
   require_own_files(a);
-  use_threads(a.trace.empty() ? a.threads : 1);  // steps are reported on one thread, in order
+  use_threads(a.trace.empty() ? a.threads : 1);  // a trace collects steps on one thread, in order
   GivenTensors in(a.in);
   if (in_double(a, in))
     run(probe.run.second, a, in);

@@ -76,7 +76,8 @@ int write_hashes(const SelftestArguments& a) {
   return ok;
 }
 
-/// Compares the hashes of the parts with the expected ones; prints a line per part on stderr.
+/// Compares the hashes of the parts with the expected ones. Prints on stderr a line per part, followed by its first
+/// difference or, with `a.every`, all its differences.
 int compare(const SelftestArguments& a) {
   const Workplace place;
   SelftestHashes expected = a.against.empty() ? expected_hashes() : parse_hashes(read_file(a.against), a.against);

@@ -68,9 +68,9 @@ double in_epochs(const std::vector<EpochRecord>& epochs, Index step) {
                                                  static_cast<double>(end->step - before.step);
 }
 
-/// Returns {"mean_of": K, "epoch": [...], "loss": [...], "lr": [...], "gradient_norm": [...]}: means of K steps each,
-/// for the last point of those that remain; K is the smallest number that gives at most 400 points. "epoch" is the
-/// position of a point's last step, in epochs. Null if no steps are logged or no epoch is complete.
+/// Returns {"mean_of": K, "epoch": [...], "loss": [...], "lr": [...], "gradient_norm": [...]}. Each point is the mean
+/// of K steps or, for the last point, of those that remain; K is the smallest number that gives at most 400 points.
+/// "epoch" is the position of a point's last step, in epochs. Null if no steps are logged or no epoch is complete.
 Json steps_json(const RunHistory& history) {
   constexpr std::size_t most = 400;
   const std::vector<StepRecord>& steps = history.steps;

@@ -9,7 +9,8 @@ namespace heed::cli {
 
 namespace {
 
-/// Formats a number with four digits and one of the prefixes, each of which is a thousand times the previous one.
+/// Formats a number with four digits and one of the prefixes, each of which is a thousand times the previous one. A
+/// whole number with the first prefix has no decimals.
 std::string with_prefix(double value, std::span<const char* const> prefixes) {
   std::size_t prefix = 0;
   // 999.95 would be rounded to 1000.

@@ -25,7 +25,7 @@ std::string digits(double value);
 /// Formats a fraction as a whole percentage: "75 %".
 std::string percent(double fraction);
 
-/// Formats a number with four digits and an SI prefix: "1.254 G".
+/// Formats a number with four digits and an SI prefix, or a whole number below 1000 as it is: "1.254 G", "64".
 std::string si(double value);
 
 /// Formats an energy, given in picojoules, with a suitable unit: "108.6 uJ".

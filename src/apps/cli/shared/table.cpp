@@ -30,7 +30,7 @@ std::string text_of(const Json& value, const NumberFormat& format, const char* m
   });
 }
 
-/// Returns a cell's text for Markdown, where a bar ends a cell.
+/// Escapes a cell's text for Markdown, where a bar would end the cell.
 std::string markdown_text(const std::string& cell) {
   std::string text;
   for (const char c : cell) text += c == '|' || c == '\\' ? fmt::format("\\{}", c) : std::string(1, c);

@@ -69,8 +69,8 @@ void add_run_choice(Command command, ModelChoice& choice);
 /// Adds the options of add_run_choice(), --names, and --model, with which --weights replaces RUN.
 void add_model_choice(Command command, ModelChoice& choice);
 
-/// Runs the first `most` test examples of the run's data, or all if there are fewer, through the model and calls
-/// visit(layer, site) for each attention layer, counted from 0, for each batch. Returns the number of examples.
+/// Runs the first `most` test examples of the run's data, or all if there are fewer, through the model. For each batch,
+/// calls visit(layer, site) for each attention layer; layers are counted from 0. Returns the number of examples.
 Index visit_test_examples(TrainedModel& trained, Index most,
                           const std::function<void(Index layer, const AttentionSite<float>& site)>& visit);
 

@@ -32,7 +32,7 @@ struct SweepArguments {
 void require_models(const std::string& file, const std::vector<SweepCell>& sweep) {
   const std::string* checked = nullptr;
   for (const SweepCell& cell : sweep) {
-    if (checked && *checked == cell.arm) continue;  // differs only in the seed
+    if (checked && *checked == cell.arm) continue;  // differs from the previous cell only in the seed
     checked = &cell.arm;
     try {
       make_model(cell.experiment);

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 std::string cell_file(const std::string& directory) { return directory + "/cell.json"; }
 
-/// Content of cell.json, written by cell_json() and record_divergence().
+/// Fields that are read from cell.json, which cell_json() and record_divergence() write.
 struct CellRecord {
   std::string arm, hash, version, diverged;  ///< arm and diverged may be missing
 };
@@ -84,8 +84,8 @@ std::string obstacle(const Cell& cell, bool has_run) {
   return resumable ? "" : fmt::format("was started by heed {}; heed " HEED_VERSION " cannot resume it", before.version);
 }
 
-/// Returns true if runs of two experiments have the same record of the data: the same classes and files. Assumes that
-/// the data have not changed in between.
+/// Returns true if runs of two experiments have the same record of the data, that is, the same classes and files,
+/// provided that the data do not change between the runs.
 bool share_data(const Experiment& a, const Experiment& b) {
   const auto keys = [](const Experiment& x) {
     return std::tie(x.data.name, x.data.path, x.data.source, x.data.skip_bad, x.data.header, x.model.task);

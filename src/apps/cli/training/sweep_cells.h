@@ -13,8 +13,8 @@ namespace heed::cli {
 enum class CellState { open, begun, finished, diverged, failed, changed };
 
 /// An experiment of a sweep and its run's directory, OUT/ARM/seed-N. Besides the files of heed train, the directory has
-/// cell.toml, the configuration; cell.json with arm, seed, the configuration's hash, the version that runs it and any
-/// divergence; and train.log, the output.
+/// cell.toml, the configuration; cell.json with arm, seed, the configuration's hash, the version of heed that runs the
+/// cell, and any divergence; and train.log, the output.
 struct Cell {
   std::string arm;
   Experiment experiment;
@@ -35,8 +35,8 @@ std::vector<Cell> find_cells(const std::vector<SweepCell>& sweep, const std::str
 void read_state(Cell& cell);
 
 /// Marks a cell as changed if its run was started with data that differ from the data of the first run with the same
-/// data settings. With `now`, the run's data are compared with the present data instead; if these cannot be opened, no
-/// cell is marked.
+/// data settings. With `now`, the run's data are compared with the present data instead; if the present data cannot be
+/// opened, no cell with these settings is marked.
 void mark_changed_data(std::vector<Cell>& cells, bool now);
 
 /// Writes cell.toml, the input of heed train, and cell.json.

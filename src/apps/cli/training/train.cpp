@@ -53,8 +53,9 @@ std::atomic<bool> interrupt{false};
 std::atomic<std::int64_t> interrupted_at{0};  ///< milliseconds of the monotonic clock; 0: not interrupted
 bool has_terminal = false;
 
-/// Handles Ctrl-C. The first signal stops the run after the current step. A later one ends the program at once, unless
-/// it arrives within two seconds of the first: a terminal and a launcher may each send a signal.
+/// Handles SIGINT (Ctrl-C), SIGTERM and SIGHUP. The first signal stops the run after the current step. A later one ends
+/// the program at once, unless it arrives within two seconds of the first: a terminal and a launcher may each send a
+/// signal.
 extern "C" void on_interrupt(int signal) {
   timespec clock{};
   clock_gettime(CLOCK_MONOTONIC, &clock);
@@ -243,8 +244,8 @@ class TrainProgress : public TrainObserver {
           100 * share, plan_.example, 100 * s.accuracy(), 100 * error);
   }
 
-  /// Returns a sentence about a classifier no better than always predicting the test set's most frequent class: its
-  /// accuracy does not exceed that class's fraction p by more than two standard errors sqrt(p (1 - p) / n) of n
+  /// Returns a sentence about a classifier that is no better than always predicting the test set's most frequent class:
+  /// its accuracy does not exceed that class's fraction p by more than two standard errors sqrt(p (1 - p) / n) of n
   /// examples. Otherwise empty.
   const std::string& remark() const { return remark_; }
 
@@ -378,7 +379,7 @@ std::vector<std::string> all_sets(const TrainArguments& a) {
   return sets;
 }
 
-/// Returns " --plugin FILE" for each plugin that one of the mechanisms is from.
+/// Returns " --plugin FILE" for each plugin that defines one of the mechanisms.
 std::string plugin_options(const std::vector<std::string>& mechanisms) {
   std::set<std::string> plugins;
   for (const std::string& name : mechanisms)

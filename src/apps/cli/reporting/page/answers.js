@@ -39,7 +39,7 @@ function confusionDots(model) {
     "aria-label": `Confusion matrix of ${n} classes: rows are true classes, columns are predicted classes`}, dots);
 }
 
-/** Creates the table of up to ten pairs of classes that are confused most often. */
+/** Creates the table of the pairs of classes that are confused most often, at most ten. */
 function worstPairs(model) {
   const pairs = model.confusion.flatMap((counts, of) =>
     counts.map((count, answer) => ({of, answer, count})).filter((pair) => pair.of !== pair.answer && pair.count > 0));
