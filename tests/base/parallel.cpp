@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(threads_of_the_caller_may_share_loops_at_the_same_time) {
 
 // Each of 8 outer iterations sleeps for 4 ms, then runs 4 inner ones of 1 ms. During the inner loops, about half of the
 // time, 32 iterations are open, enough for 32 threads. A loop lasts at least from the start of its first iteration to
-// the end of its last one, and at most from before its call to after it, however long the thread waits for a CPU.
+// the end of its last one, and at most as long as its call, however long the thread waits for a CPU.
 BOOST_AUTO_TEST_CASE(open_pieces_of_loops_inside_loops_multiply) {
   using Clock = std::chrono::steady_clock;
   struct Bounds {

@@ -275,7 +275,7 @@ bool Confined::wait_for(int file, short events, Index milliseconds) {
   return polled[1].revents != 0;
 }
 
-// What is ready is taken before the deadline is checked: this process may itself have waited for a CPU.
+// Accepts a ready file even after the deadline: this process may itself have waited for a CPU.
 void Confined::await(int file, short events) {
   using namespace std::chrono;
   for (;;) {
