@@ -26,8 +26,10 @@ extract() {
 
 # The build is copied with its modification times, so that make compiles only the new files and the list. A test
 # includes a solution. The files left out are temporary: make and Python may remove them during the copying.
-tar -cf - --format=posix --warning=no-file-changed --exclude='*.new' --exclude=__pycache__ \
-  Makefile mk include src tests examples notebooks/solutions "$build" | tar -xf - -C "$place"
+tar -cf "$place/copy.tar" --format=posix --warning=no-file-changed --exclude='*.new' --exclude=__pycache__ \
+  Makefile mk include src tests examples notebooks/solutions "$build" || [ $? = 1 ]  # 1: some files changed meanwhile
+tar -xf "$place/copy.tar" -C "$place"
+rm "$place/copy.tar"
 extract hydra.h
 extract tests/attention/hydra.cpp
 line='mechanism_entry<class Hydra>,'

@@ -19,9 +19,9 @@ struct Fit {
 };
 
 /// Fits x >= 0 by iteratively reweighted least squares: minimises sum_r w_r (f_r - y_r)^2 / (g_r y_r) + pull sum_j c_j
-/// (x_j - usual_j)^2. The fitted value f_r is sum_j a_rj x_j, and g_r is f_r of the previous iteration, clipped to at
-/// least y_r / 10 and at most 10 y_r, or y_r in the first; w_r is the weight of a measurement, and c_j measures how
-/// well the data determine x_j. When g_r = f_r, the terms of fitted values 2 y_r and y_r / 2 are equal. A coefficient
+/// (x_j - usual_j)^2. The fitted value f_r is sum_j a_rj x_j, and g_r is y_r in the first iteration, then the
+/// previous f_r, clipped to at least y_r / 10 and at most 10 y_r; w_r is the weight of a measurement, and c_j measures
+/// how well the data determine x_j. When g_r = f_r, the terms of fitted values 2 y_r and y_r / 2 are equal. A coefficient
 /// without data keeps its usual value.
 std::vector<double> nonnegative_fit(const Fit& fit, const std::vector<double>& usual, double pull);
 

@@ -241,7 +241,7 @@ class Run {
     return plan;
   }
 
-  /// Returns the seconds since the start of the epoch or, if a run is continued in an epoch, since then.
+  /// Returns the seconds since the start of the epoch, or since the run was resumed if that was within the epoch.
   double epoch_seconds() const { return std::max(seconds_since(epoch_start_), 1e-9); }
 
   StepReport report() const { return report(epoch_seconds()); }

@@ -344,7 +344,7 @@ class Tape {
   };
   /// A recorded backward function.
   struct BackwardStep {
-    std::uint32_t result, index;  ///< indices of the result's node, and of the result among those of the pass
+    std::uint32_t result, index;  ///< index of the result's node, and the result's index among the results of the pass
     void (*run)(const void* closure, const Adjoint<T>& dy);
     const void* closure;
     const char* operation;  ///< null for a recomputed part, whose operations are timed and observed individually

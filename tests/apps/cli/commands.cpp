@@ -67,7 +67,9 @@ struct LongRun : Workshop {
       wait_for_step(stopped, step);
       stop(program);
       const Finished finished = program.wait();
-      if (tries == 5 || read_file(stopped + "/metrics.csv").find("step,1,240,") == std::string::npos) return finished;
+      const std::string metrics = stopped + "/metrics.csv";
+      if (tries == 5 || !fs::exists(metrics) || read_file(metrics).find("step,1,240,") == std::string::npos)
+        return finished;
       fs::remove_all(stopped);
       if (fs::exists(before)) fs::copy(before, stopped, fs::copy_options::recursive);
     }
