@@ -1,4 +1,4 @@
-// Keys of a model by its family and task, and of a data set by its kind.
+// The keys that a model of a family and task, or a data set of a kind, may have.
 #include "heed/config/experiment.h"
 
 #include <algorithm>

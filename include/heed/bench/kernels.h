@@ -28,7 +28,7 @@ class Operands {
     return {in_out(rows * stride), rows, columns, stride};
   }
 
-  /// Returns n elements that the kernel reads, each `value`.
+  /// Returns an array of n elements for the kernel to read, all equal to `value`.
   const float* filled(Index n, float value) {
     float* const numbers = take(n, true, false);
     std::fill_n(numbers, n, value);

@@ -410,8 +410,8 @@ std::string to_toml(const Experiment& experiment);
 /// Returns the values that to_toml() prints, by "table.key"; an option of one mechanism is "attention.NAME.key".
 std::map<std::string, std::string> settings_of(const Experiment& experiment);
 
-/// Returns the experiment with defaults for all settings that do not change the result of a finished run: data
-/// location, logging, saving, and the limit of steps.
+/// Returns the experiment with defaults for all settings that do not change the result of a finished run: the data's
+/// location, record and verification, logging of steps, saving by steps, and the limit on steps (train.max_steps).
 Experiment result_settings(Experiment experiment);
 
 /// Returns a hash of result_settings(), 16 hexadecimal digits.

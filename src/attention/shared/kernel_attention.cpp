@@ -142,7 +142,7 @@ struct KernelHead {
     gemm(transposed(gb), b.keys(v), update, S);
     if (of.normalised) kernels::column_sums(gb, update, z.data);
   }
-  /// Adds a block's queries to dS and dz.
+  /// Adds the contribution of a block's queries to dS and dz.
   void add_queries(const KernelBlock& b, Matrix<T> fb, Matrix<const T> dy) const {
     const Update update = b.first + b.rows == of.N ? Update::assign : Update::accumulate;
     gemm(transposed(fb), dy, update, dS);

@@ -65,7 +65,7 @@ class Window : public MechanismBase<Window>, public WithMap<Window> {
             window - 1);
   }
 
-  // Saved: the maximum of each row of S and its sum of exps; with dims=2 in the order of cells.
+  // Saved: the maximum and the sum of exps of each row of S; with dims=2, the rows are in the order of cells.
   template <class T>
   Heads<T> saved(const AttentionShape& s, MemoryLayout<T>& layout) const {
     return lay_out_heads(s.heads, s.queries, 2, layout);

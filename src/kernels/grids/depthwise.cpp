@@ -83,7 +83,7 @@ struct WindowsOf3 {
   }
 };
 
-/// Windows [begin, end) of an axis.
+/// A range of windows along an axis, [begin, end).
 struct Reach {
   Index begin, end;
 };

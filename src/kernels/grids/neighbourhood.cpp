@@ -17,7 +17,8 @@ namespace {
 using Memory = OneScale<float>;
 static_assert(channel_vectors * lanes <= Memory::channels);
 
-/// The weights of the terms, of the window positions, and of cells outside the window.
+/// The weights of the terms, the weights of the window positions, and the common weight of all cells outside the
+/// window.
 struct Weights {
   const Neighbourhood& g;
   const float* of_terms;

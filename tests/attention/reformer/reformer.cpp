@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(a_token_sees_itself_only_if_nothing_else) {
       run_mechanism<double>("reformer", {{"chunk", "2"}},
                             {{"q", tokens(2, 1, {1, 3})}, {"v", tokens(2, 1, {5, 7})}, {"rotations", rotations}});
   check_near(two.at("out"), {7, 5});
-  // Both normalised keys are 1, so all scores of a query are equal, and its gradient is zero.
+  // The map is one-hot in each row, so the gradients of the scores are zero.
   check_near(two.at("dq"), {0, 0});
 }
 

@@ -32,7 +32,7 @@ Bytes long_exif(std::uint8_t orientation, bool little) {
           0,   4,   'a', 'b', 'c', 0, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, orientation, 0, 0,    0, 0, 0, 0};
 }
 
-/// Returns a JPEG's application segment: marker, length with its own two bytes, content.
+/// Returns an application segment of a JPEG file: marker, length (which includes its own two bytes), name and content.
 Bytes segment(std::uint8_t marker, const std::string& name, const Bytes& content) {
   const std::size_t length = 2 + name.size() + content.size();
   Bytes bytes = {0xff, marker, static_cast<std::uint8_t>(length >> 8), static_cast<std::uint8_t>(length)};

@@ -255,7 +255,7 @@ BOOST_FIXTURE_TEST_CASE(announced_sizes_are_checked_before_memory_is_taken, Mnis
   const std::uint32_t huge = 0xffffffff;
   write_images(idx({huge, huge, huge}, images.pixels));
   check_error([&] { open(); }, {images_path().string(), "4294967295"});
-  write_images(idx({30, 30, 30}, images.pixels));  // each axis fits, but not their product
+  write_images(idx({30, 30, 30}, images.pixels));  // each size fits in the file's 40 bytes, but not their product
   check_error([&] { open(); }, {images_path().string(), "axis 1 has size 30", "at most 40 bytes"});
   write_images(idx({3, 0, 4}, {}));
   check_error([&] { open(); }, {images_path().string(), "size 0"});
@@ -411,7 +411,8 @@ BOOST_FIXTURE_TEST_CASE(a_set_has_the_classes_of_a_run, Mnist) {
   check_error([&] { open_with({"0", "1"}); }, {data.path + ": the model has no class '2'"});
 }
 
-// The classes of Fashion-MNIST as its authors list them. The numbers of pixels and labels must fit.
+// The class names of Fashion-MNIST are those that its authors list. A data set in memory rejects a number of pixels
+// that does not match the number of labels, and labels that are not classes.
 BOOST_AUTO_TEST_CASE(sets_in_memory_are_consistent) {
   BOOST_TEST(mnist_class_names("fashion-mnist") ==
                  (std::vector<std::string>{"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt",

@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_is_left_out_leaves_the_teacher_as_it_was) {
   BOOST_TEST(std::count(left_out.begin(), left_out.end(), true) == 1);
 }
 
-// Views of two sizes are two passes, each with all norms.
+// Views of each size have a separate pass, in which each norm has three sums over the batch.
 BOOST_AUTO_TEST_CASE(views_of_two_sizes_are_two_passes) {
   const Workshop workshop;
   const Experiment x = dino_with_batch_norm(workshop);

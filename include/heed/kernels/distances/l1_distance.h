@@ -65,7 +65,8 @@ void full_l1_gradient(MatrixFor<T> x, MatrixFor<T> w, OperandFor<T> g, Update up
 
 }  // namespace detail
 
-/// The ratio of distances above which negative_l1_by_maxima() uses differences.
+/// The ratio of the distances of rows of w, from the origin and from the first row, above which negative_l1_by_maxima()
+/// uses differences.
 inline constexpr float far = 8;
 
 inline namespace reference {

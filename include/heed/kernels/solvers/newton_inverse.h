@@ -127,7 +127,7 @@ void newton_step(MatrixFor<T> A, MatrixFor<T> X, Matrix<T> U, Matrix<std::type_i
 template <class T, class Observe = decltype([](Index, Matrix<const T>) {})>
 void newton_inverse(const NewtonInverse& s, MatrixFor<T> A, const NewtonScratch<std::type_identity_t<T>>& scratch,
                     Matrix<T> X, const Observe& observe = {}) {
-  const bool even = s.iterations % 2 == 0;  // X holds every second iterate up to the last
+  const bool even = s.iterations % 2 == 0;  // X and scratch.next alternate; X holds the last
   const Matrix<T> iterate[] = {even ? X : scratch.next, even ? scratch.next : X};
   const NewtonFactor<T> factor = newton_factor(s, A, scratch.U);
   for (Index i = 0; i < s.elements(); ++i) iterate[0].data[i] = factor.value * A.data[i];

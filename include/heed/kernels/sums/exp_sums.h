@@ -62,8 +62,8 @@ struct KeysAndValues {
 template <class T>
 using KeysAndValuesFor = KeysAndValues<const std::type_identity_t<T>>;
 
-/// Weighted means y = value / mass of sums with the given scale, and G = dy / mass: the operands of their gradients. y
-/// and G [rows, n], scale as in the sums.
+/// Operands of the gradients of sums: their scale, the weighted means y = value / mass, and G = dy / mass. y and G are
+/// [rows, n]; scale has the shape that it has in ExpSums.
 template <class T>
 struct WeightedMeans {
   Matrix<const T> scale, y, G;

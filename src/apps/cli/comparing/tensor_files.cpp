@@ -63,7 +63,7 @@ void print_mistake(std::ostream& out, const ComparedTensor& tensor, const Safete
   }
   const Likeness same{std::max(tolerance, rounding_error(tensor.type)), 1e-3 * tensor.found.largest};
   Tensor<double> expected = tensor_numbers(a, tensor.name), got = tensor_numbers(b, tensor.name);
-  for (Index i = 0; i < got.size(); ++i)  // equal infinities, as in masked scores, and common NaN do not differ
+  for (Index i = 0; i < got.size(); ++i)  // equal infinities (masked scores) or NaN in both: no difference
     if (!std::isfinite(got[i]) && (got[i] == expected[i] || (std::isnan(got[i]) && std::isnan(expected[i]))))
       got[i] = expected[i] = 0;
   const Diagnosis d = diagnose(got.view(), expected.view(), usual_axes(tensor.shape), same);

@@ -104,7 +104,7 @@ std::optional<DataRecord> present_data(const Experiment& experiment) {
 
 /// Implements mark_changed_data() for cells that share their data.
 void mark_changed(const std::vector<Cell*>& cells, bool now) {
-  std::vector<std::pair<Cell*, std::string>> runs;  // cells with a record, and the hashes of their data
+  std::vector<std::pair<Cell*, std::string>> runs;  // cells with a data record, each with its data hash
   for (Cell* const cell : cells)
     if (cell->state == CellState::begun || cell->state == CellState::finished || cell->state == CellState::diverged)
       if (std::string hash = data_hash(cell->paths()); !hash.empty()) runs.emplace_back(cell, std::move(hash));

@@ -179,7 +179,7 @@ BOOST_FIXTURE_TEST_CASE(images_by_number_are_predicted_and_mapped, Trained) {
   BOOST_TEST((read_file(sheet) == before));
 }
 
-// Pixels overflow if they are normalised with large numbers.
+// With a mean of 3e38, the normalised pixels overflow.
 BOOST_FIXTURE_TEST_CASE(answers_that_are_not_finite_are_no_answers, Trained) {
   const Finished result = heed_with({"predict", run, "--index", "7", "--set", "data.mean=[3e38]"});
   BOOST_TEST(result.status == 3);
@@ -309,8 +309,8 @@ BOOST_FIXTURE_TEST_CASE(parents_of_links_are_those_of_their_targets, OwnImages) 
   write_image(tree + "/other/0.png", square(14, 0, 100));
   const std::string away = std::filesystem::canonical(directory / "away/tree"), given = directory / "link/../tree";
   check_contains(output_of({"train", "--check", "--images", given}), {"'dim' ", " --set data.path=" + away + " "});
-  // Other paths are normalised, but links in them are kept.
   check_contains(output_of({"train", "--check", "--images", directory / "link/../../away/./tree/"}), {"'dim' "});
+  // Paths without ".." after a link are normalised, but links in them are kept.
   std::filesystem::create_directory_symlink("away/tree", directory / "current");
   check_contains(output_of({"train", "--check", "--images", directory / "away/../current"}),
                  {" --set data.path=" + (directory / "current").string() + " "});
