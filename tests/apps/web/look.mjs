@@ -282,6 +282,7 @@ async function otherWays(browser, base) {
     allNear(await shares(page), predicted(runOf("mnist", "softmax"), await seen(page)), 1e-4, "probability");
     expect((await page.evaluate(() => scrollY)) === 0, "the page was scrolled");
     await picture(page, "phone-drawn");
+    await page.waitForTimeout(500); // Chromium may drop the click of a tap immediately after another touch
     await page.locator("svg.patches").tap({ position: { x: 5, y: 5 } });
     await addressHas(page, "patch=1");
     await page.locator(".thumbs button").nth(5).tap();
