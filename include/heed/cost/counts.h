@@ -49,8 +49,8 @@ struct Cost {
   /// at least an eighth of the executed contractions and at most all executed operations.
   bool bounded = false;
   Index distances = 0;  ///< terms |a - b| of l1 distances in the forward pass
-  Index joins = -1;     ///< additions to accumulate an operand's gradient into an existing one, beyond those in
-                        ///< `backward`; -1: one per element
+  Index joins = -1;     ///< of a single operation: additions to accumulate an operand's gradient into an existing one,
+                        ///< beyond those in `backward`; -1: one per element, also in sums and multiples of costs
 
   Cost& operator+=(const Cost& b) {
     forward += b.forward, backward += b.backward;
