@@ -1,3 +1,4 @@
+#include "heed/base/printable.h"
 #include "heed/base/suggest.h"
 #include "heed/config/installed.h"
 #include "heed/data/dataset.h"
@@ -81,8 +82,8 @@ data::Directory find_usual(const Format& format, Split split, const std::string&
   std::error_code error;
   const std::string download = !std::filesystem::exists(script, error)
                                    ? ""
-                                   : fmt::format("run `{} {}{}` to download it, or ", script.string(), format.name,
-                                                 installed ? " datasets/" + format.name : "");
+                                   : fmt::format("run `{} {}{}` to download it, or ", shell_word(script.string()),
+                                                 format.name, installed ? " datasets/" + format.name : "");
   const std::string option = path_key == "--path" ? "--path DIRECTORY" : "--set " + path_key + "=DIRECTORY";
   fail("{}: not found in {}; {}{}", format.name, looked, download,
        path_key.empty() ? "set HEED_DATA to the directory that contains it" : "name its directory: " + option);

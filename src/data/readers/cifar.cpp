@@ -2,6 +2,7 @@
 // 32x32 RGB image.
 #include "files.h"
 #include "readers.h"
+#include "heed/base/printable.h"
 
 namespace heed::data {
 
@@ -54,7 +55,7 @@ void require_no_other_archive(int classes, const Directory& directory) {
             fetch);
   const Directory packed = directory / ("cifar-" + number + "-binary.tar.gz");
   require(!std::filesystem::exists(packed), "{}: the archive is not unpacked; run `tar -xzf {} -C {}`", packed.string(),
-          packed.string(), directory.string());
+          shell_word(packed.string()), shell_word(directory.string()));
 }
 
 }  // namespace

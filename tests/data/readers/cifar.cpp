@@ -78,6 +78,14 @@ BOOST_AUTO_TEST_CASE(other_archives_are_named) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(the_command_that_unpacks_an_archive_quotes_paths) {
+  const TemporaryDirectory directory;
+  const std::string place = (directory / "my data").string(), archive = place + "/cifar-10-binary.tar.gz";
+  write_file(archive, {1});
+  check_error([&] { open_dataset("cifar10", place, Split::train); },
+              {"run `tar -xzf '" + archive + "' -C '" + place + "'`"});
+}
+
 BOOST_AUTO_TEST_CASE(bad_batches_are_refused) {
   const TemporaryDirectory directory;
   const auto open = [&] { open_dataset("cifar10", directory.path().string(), Split::train); };
