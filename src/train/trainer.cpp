@@ -238,6 +238,7 @@ class Run {
     const Counts counts = cost_total(cost_, step_cost(x_)).counts;
     plan.operations = counts.mul + counts.add;
     plan.energy_pj = energy_pj(default_energy_table(), counts);
+    plan.shorter = train_->has_shorter();
     return plan;
   }
 

@@ -36,6 +36,7 @@ struct TrainPlan {
   Index epoch = 0, step = 0;  ///< completed before the start; 0 unless resumed
   Index operations = 0;       ///< multiplications and additions in contractions, per example of a training step
   double energy_pj = 0;       ///< energy of `operations` by the built-in table (cost/energy.h)
+  bool shorter = false;       ///< some training examples are shorter than the context, so their operations are fewer
   std::string run;
   Index epochs_before = 0;  ///< planned epochs of the resumed run; 0 unless resumed
   std::string init;         ///< file of the initial weights; empty: none

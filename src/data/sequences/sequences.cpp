@@ -30,6 +30,7 @@ class MemorySequences : public SequenceSet {
   void add(const Tokens& tokens, Index context) {
     const std::size_t count = std::min(tokens.size(), static_cast<std::size_t>(context));
     cut_ += count < tokens.size();
+    shorter_ += count < static_cast<std::size_t>(context);
     for (std::size_t i = 0; i < count; ++i) tokens_.push_back(static_cast<std::uint8_t>(tokens[i]));
     starts_.push_back(tokens_.size());
   }

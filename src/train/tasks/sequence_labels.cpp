@@ -77,6 +77,7 @@ class LabelledBatches : public BatchSource<T> {
     for (const Index example : examples_.examples) ++counts[examples_.set->label(example)];
     return counts;
   }
+  bool has_shorter() const override { return examples_.set->shorter() > 0; }
   Index batches() const override { return (examples() + (training_ ? 0 : batch_ - 1)) / batch_; }
   void start(Index epoch, Index first_batch) override {
     epoch_ = epoch, next_ = first_batch;

@@ -32,6 +32,7 @@ class SequenceSet {
   Index vocabulary() const { return vocabulary_; }  ///< exclusive upper bound on the tokens
   Index fixed_length() const { return length_; }    ///< length of all sequences; 0: lengths may differ
   Index cut() const { return cut_; }  ///< number of sequences cut to the context; the two of a pair count separately
+  Index shorter() const { return shorter_; }  ///< number of sequences shorter than the context; counted like cut()
   const std::vector<std::string>& class_names() const { return class_names_; }
   const std::vector<std::string>& files() const { return files_; }  ///< paths of the files that were read
 
@@ -41,7 +42,7 @@ class SequenceSet {
 
   std::vector<std::string> files_;
   bool file_per_example_ = false;
-  Index cut_ = 0;
+  Index cut_ = 0, shorter_ = 0;
 
  private:
   std::vector<std::string> class_names_;

@@ -77,6 +77,9 @@ class BatchSource {
   /// Returns the number of examples of each class; empty if the task is not a classification.
   virtual std::vector<Index> class_counts() const { return {}; }
 
+  /// Returns true if some examples have fewer tokens than the model's context.
+  virtual bool has_shorter() const { return false; }
+
   /// Restricts the examples to a process's slice from the next start() on; others need not be loaded.
   virtual void make_only(const BatchShare&) {}
 

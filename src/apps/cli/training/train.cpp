@@ -260,17 +260,23 @@ class TrainProgress : public TrainObserver {
     const std::string package = energy_->report();  // read before the peak measurement, which uses energy, too
     const double rate = seconds_ > 0 ? images_ / seconds_ : last_.images_per_s;
     const int processes = started_processes().count();
+    const std::string example =
+        plan_.shorter ? fmt::format("{} of {} tokens", plan_.example, x_.model.context) : plan_.example;
     // The peak measurement takes about a twentieth of the training's time, but at least 0.02 s and at most 0.2 s.
-    const double operations = static_cast<double>(plan_.operations),
-                 peak = processes * peak_flops(std::clamp(seconds_ / 20, 0.02, 0.2));
-    std::cout << fitted(fmt::format(
-        "{}FLOP per training {}{}; {}FLOP/s, {:.0f} % of the {}FLOP/s of {}\n{} per training {} by the table ({}); "
-        "processor packages, in total: {}\n",
-        si(operations), plan_.example, x_.self_supervised() ? ", without the teacher's forward passes" : "",
-        si(rate * operations), 100 * rate * operations / peak, si(peak),
-        processes == 1 ? "this machine's float32 matrix products"
-                       : fmt::format("float32 matrix products in {} processes", processes),
-        joules(plan_.energy_pj), plan_.example, default_energy_table().name, package));
+    const auto share = [&](double operations) {
+      const double peak = processes * peak_flops(std::clamp(seconds_ / 20, 0.02, 0.2));
+      return fmt::format("{}FLOP/s, {:.0f} % of the {}FLOP/s of {}", si(rate * operations),
+                         100 * rate * operations / peak, si(peak),
+                         processes == 1 ? "this machine's float32 matrix products"
+                                        : fmt::format("float32 matrix products in {} processes", processes));
+    };
+    const double operations = static_cast<double>(plan_.operations);
+    std::cout << fitted(
+        fmt::format("{}FLOP per training {}{}; {}\n{} per training {} by the table ({}); processor packages, in total: "
+                    "{}\n",
+                    si(operations), example, x_.self_supervised() ? ", without the teacher's forward passes" : "",
+                    plan_.shorter ? "shorter ones need fewer, so no rate is computed" : share(operations),
+                    joules(plan_.energy_pj), example, default_energy_table().name, package));
   }
 
   const StepReport& last() const { return last_; }

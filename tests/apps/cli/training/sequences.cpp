@@ -445,7 +445,15 @@ BOOST_FIXTURE_TEST_CASE(made_data_are_learned_from, SmallText) {
     for (const std::string& option : options) command.insert(command.end(), {"--set", option});
     return output_of(command);
   };
-  train("experiments/listops-micro.toml", "listops", "softmax");
+  // The expressions are shorter than the context of 32 tokens.
+  const std::string listops = in_one_line(train("experiments/listops-micro.toml", "listops", "softmax"));
+  check_contains(listops, {"FLOP per training sequence of 32 tokens; shorter ones need fewer, so no rate is computed ",
+                           "J per training sequence of 32 tokens by the table"});
+  BOOST_TEST(listops.find("FLOP/s") == std::string::npos);
+  output_of({"listops", "--out", path("equal"), "--train", "99", "--valid", "8", "--test", "8", "--args", "3", "--min",
+             "4", "--max", "6"});
+  check_contains(train("experiments/listops-micro.toml", "equal", "softmax", {"model.context=5"}),
+                 {"FLOP per training sequence; ", "FLOP/s, "});
   check_contains(output_of({"eval", path("listops-softmax")}), {"20 sequences", "top-1 accuracy", "confusion"});
   train("experiments/pairs-micro.toml", "pairs", "sima");
   check_contains(output_of({"eval", path("pairs-sima")}), {"8 pairs"});
