@@ -61,14 +61,18 @@ std::string lower(std::string text) {
 
 std::string ending_of(const std::filesystem::path& path) { return lower(path.extension().string()); }
 
+std::string_view without_mark(std::string_view text) {
+  if (text.starts_with(utf8_mark)) text.remove_prefix(utf8_mark.size());
+  return text;
+}
+
 std::string_view text_of(std::span<const std::uint8_t> bytes, const std::string& path) {
   constexpr std::string_view utf16_marks[] = {"\xff\xfe", "\xfe\xff"};
-  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   for (const std::string_view mark : utf16_marks)
     require(!text.starts_with(mark),
             "{}: the text is UTF-16; expected UTF-8; convert it with `iconv -f UTF-16 -t UTF-8`", path);
-  if (text.starts_with(utf8_mark)) text.remove_prefix(utf8_mark.size());
-  return text;
+  return without_mark(text);
 }
 
 #ifdef HEED_NO_TBB

@@ -498,6 +498,13 @@ BOOST_AUTO_TEST_CASE(byte_order_marks_are_no_text) {
   BOOST_TEST(train.set->class_names().size() == 2u);
   BOOST_TEST(train.set->label(0) == 0);
   BOOST_TEST(open_sequences(data, 7, Part::test, 1).set->label(0) == 1);
+  // Marks of joined files, and of a first line whose columns were exchanged.
+  write_file(directory / "train.tsv", mark + "0\tx\n0\ty\n" + mark + "1\tz\n1\t" + mark + "z\n");
+  const SequenceExamples joined = open_sequences(data, 7, Part::train, 1);
+  BOOST_TEST(joined.set->class_names() == (std::vector<std::string>{"0", "1"}), boost::test_tools::per_element());
+  std::vector<int> tokens;
+  joined.set->read(3, 0, nullptr, tokens);
+  BOOST_TEST(tokens == std::vector<int>{'z'}, boost::test_tools::per_element());
   write_file(directory / "train.tsv", std::string("\xff\xfe") + "0\t");
   BOOST_TEST(refusal_of(data, Part::train).find("the text is UTF-16; expected UTF-8; convert it with `iconv") !=
              std::string::npos);
