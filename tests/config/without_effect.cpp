@@ -66,6 +66,11 @@ BOOST_AUTO_TEST_CASE(skipped_blocks_need_a_second_block) {
       "stride = [4]\ndim = [8]\n";
   BOOST_TEST(said_of_rate(pyramid + "depth = [1]\n", "0.16") == line("0.16"));
   BOOST_TEST(said_of_rate(pyramid + "depth = [2]\n", "0.17") == "");
+  // The rate grows over all stages of a pyramid, so the single block of a second stage may be skipped.
+  const std::string two_stages =
+      "[model]\nfamily = \"soft-pyramid\"\nimage = 32\nchannels = 1\nclasses = 10\nheads = [1, 2]\nhidden = [8, 16]\n"
+      "stride = [4, 2]\ndim = [8, 16]\n";
+  BOOST_TEST(said_of_rate(two_stages + "depth = [1, 1]\n", "0.18") == "");
 }
 
 BOOST_AUTO_TEST_CASE(a_constant_rate_has_no_warm_up) {
