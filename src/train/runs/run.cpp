@@ -21,6 +21,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 
 namespace heed {
 
@@ -135,17 +136,33 @@ Experiment check_same_experiment(const RunPaths& paths, const Experiment& experi
   fail("{}: the run was started with a different configuration; a resumed run keeps its own", paths.config());
 }
 
-/// Returns the name of a plugin's copy in the run's directory.
-static std::string plugin_copy_name(const std::string& file) {
-  return plugin_copy_prefix + std::filesystem::path(file).filename().string();
+/// Returns the names of the copies of the experiment's plugins in the run's directory, by the plugin's file. A plugin
+/// loaded from the directory is its own copy. Plugins with equal names get different ones.
+static std::map<std::string, std::string> plugin_copy_names(const RunPaths& paths, const Experiment& experiment) {
+  std::map<std::string, std::string> copies;
+  std::set<std::string> taken;
+  for (const std::string& name : experiment.attention.mechanism) {
+    const PluginOrigin* const plugin = plugin_of(name);
+    if (plugin == nullptr || copies.contains(plugin->file)) continue;
+    const std::filesystem::path file(plugin->file), own = file.filename();
+    std::error_code none;
+    const bool is_copy = own.string().starts_with(plugin_copy_prefix) &&
+                         std::filesystem::equivalent(file.parent_path(), paths.directory, none);
+    std::string copy = is_copy ? own.string() : plugin_copy_prefix + own.string();
+    for (int i = 2; !taken.insert(copy).second; ++i)
+      copy = fmt::format("{}{}-{}{}", plugin_copy_prefix, own.stem().string(), i, own.extension().string());
+    copies[plugin->file] = copy;
+  }
+  return copies;
 }
 
-std::string plugins_json(const Experiment& experiment) {
+std::string plugins_json(const RunPaths& paths, const Experiment& experiment) {
+  const std::map<std::string, std::string> copies = plugin_copy_names(paths, experiment);
   Json json = Json::object();
   for (const std::string& name : experiment.attention.mechanism)
     if (const PluginOrigin* const plugin = plugin_of(name))
-      json[name] = Json::object(
-          {{"file", plugin->file}, {"checksum", plugin->checksum}, {"copy", plugin_copy_name(plugin->file)}});
+      json[name] =
+          Json::object({{"file", plugin->file}, {"checksum", plugin->checksum}, {"copy", copies.at(plugin->file)}});
   return json.entries().empty() ? "" : json.dump(2) + "\n";
 }
 
@@ -170,12 +187,11 @@ std::vector<RecordedPlugin> recorded_plugins(const RunPaths& paths) {
 }  // namespace
 
 void copy_plugins(AtomicFiles& files, const RunPaths& paths, const Experiment& experiment) {
-  for (const std::string& name : experiment.attention.mechanism)
-    if (const PluginOrigin* const plugin = plugin_of(name)) {
-      const std::string copy = paths.directory + "/" + plugin_copy_name(plugin->file);
-      std::error_code none;
-      if (!std::filesystem::equivalent(plugin->file, copy, none)) files.write(copy, read_file(plugin->file));
-    }
+  for (const auto& [file, name] : plugin_copy_names(paths, experiment)) {
+    const std::string copy = paths.directory + "/" + name;
+    std::error_code none;
+    if (!std::filesystem::equivalent(file, copy, none)) files.write(copy, read_file(file));
+  }
 }
 
 void check_plugins(const RunPaths& paths) {

@@ -195,7 +195,7 @@ class RunFiles {
     AtomicFiles files;
     if (data_) files.write(paths_.data(), data_json(*data_));
     files.write(paths_.environment(), environment_json());
-    if (const std::string plugins = plugins_json(x_); !plugins.empty()) files.write(paths_.plugins(), plugins);
+    if (const std::string plugins = plugins_json(paths_, x_); !plugins.empty()) files.write(paths_.plugins(), plugins);
     copy_plugins(files, paths_, x_);
     files.write(paths_.cost(), cost_file(cost, step_cost(x_), default_energy_table()));
     if (initial_) files.write(paths_.init(), init_json(*initial_, x_.train));

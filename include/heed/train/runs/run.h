@@ -72,7 +72,7 @@ Experiment check_same_experiment(const RunPaths& paths, const Experiment& experi
 
 /// Returns the mechanisms of an experiment that came from plugins, with their files; empty if there are none: {"hydra":
 /// {"file": "/home/ada/hydra.so", "checksum": "0badc0de-1024", "copy": "plugin-hydra.so"}}.
-std::string plugins_json(const Experiment& experiment);
+std::string plugins_json(const RunPaths& paths, const Experiment& experiment);
 
 /// Copies the plugins of an experiment into the run's directory, so that the run can be used on another host.
 void copy_plugins(AtomicFiles& files, const RunPaths& paths, const Experiment& experiment);

@@ -212,6 +212,33 @@ BOOST_AUTO_TEST_CASE(runs_say_where_their_mechanism_came_from) {
   check_changed(run, {{"eval", run}}, "it was built in and is now from the plugin " + hydra.plugin);
 }
 
+// A resumed run that was given its own copies keeps them.
+BOOST_AUTO_TEST_CASE(plugins_with_equal_file_names_have_separate_copies) {
+  const Hydra& hydra = Hydra::once();
+  const Workshop workshop;
+  const std::string second = workshop / "second/hydra.so", run = workshop / "run";
+  std::filesystem::create_directory(workshop / "second");
+  write_file(second, replaced(replaced(read_file(hydra.plugin), "hydra", "hydrb"), "wrong", "wronb"));
+  Experiment x = workshop.experiment();
+  x.model.depth = 2;
+  x.attention.mechanism = {"hydra", "hydrb"};
+  output_of({"train", write_experiment(workshop, x), "--run", run, "--set", "train.max_steps=2", "--plugin",
+             hydra.plugin, "--plugin", second});
+  const std::vector<std::string> copies{run + "/plugin-hydra.so", run + "/plugin-hydra-2.so"};
+  const auto check_copies = [&] {
+    BOOST_TEST((read_file(copies[0]) == read_file(hydra.plugin)));
+    BOOST_TEST((read_file(copies[1]) == read_file(second)));
+    BOOST_TEST(!std::filesystem::exists(run + "/plugin-plugin-hydra.so"));
+  };
+  check_copies();
+  check_refusal({"eval", run, "--plugin", copies[0]}, {"mechanism 'hydrb' of the run is from a plugin", copies[1]});
+  check_contains(output_of({"train", "--run", run, "--resume", "--set", "train.max_steps=3", "--plugin", copies[0],
+                            "--plugin", copies[1]}),
+                 {"resumed after 2 steps"});
+  check_copies();
+  check_contains(output_of_unfinished({"eval", run, "--plugin", copies[0], "--plugin", copies[1]}), {"accuracy"});
+}
+
 // The command that --images prints ends with the plugin.
 BOOST_AUTO_TEST_CASE(the_equivalent_command_names_the_plugin) {
   const Hydra& hydra = Hydra::once();
