@@ -57,19 +57,18 @@ fs::path place_of(const DataConfig& data) {
   return normal(images.empty() ? fs::path(data.path) : dataset_directory(images, data.path, Split::train));
 }
 
-/// Returns true if this data set is at `path` or, for an empty path, in a default directory. Texts and folders have no
-/// default directory.
-bool are_at(const DataConfig& data, const std::string& path) {
+/// Returns `path` or, for an empty path, the default directory; empty if this data set is not there. Texts and folders
+/// have no default directory.
+fs::path found_at(const DataConfig& data, const std::string& path) {
   const std::string images = images_of(data);
   std::error_code error;
-  if (images.empty()) return fs::exists(path, error);
+  if (images.empty()) return fs::exists(path, error) ? path : "";
   for (const Split split : {Split::train, Split::test}) try {
-      dataset_directory(images, path, split);
-      return true;
+      return dataset_directory(images, path, split);
     } catch (const Error&) {
       continue;
     }
-  return false;
+  return {};
 }
 
 /// Appends, for example, "2 added (a, b)", with at most three names; appends nothing if there are no names.
@@ -253,8 +252,9 @@ std::string copied_test_files(const DataRecord& record, const std::vector<std::s
 
 std::string changed_files(const DataConfig& data, const std::vector<std::string>& names,
                           const std::vector<std::string>& read) {
-  if (data.path.empty()) return "";
-  const fs::path root = normal(data.path);
+  const fs::path found = data.path.empty() ? found_at(data, "") : fs::path(data.path);
+  if (found.empty()) return "";
+  const fs::path root = normal(found);
   DataRecord before, now;
   for (const std::string& name : names) {
     const std::string file = file_named(name, root);
@@ -276,9 +276,9 @@ void use_record(Experiment& experiment, const DataRecord& record) {
   if (data.name != record.name || data.source != record.source) return;
   data.recorded = record.recorded;
   if (record.path.empty()) return;
-  const bool there = are_at(data, record.path);
+  const bool there = !found_at(data, record.path).empty();
   if (data.path.empty() && there) data.path = record.path;
-  if (there || data.path.empty() || normal(data.path) != record.path || !are_at(data, "")) return;
+  if (there || data.path.empty() || normal(data.path) != record.path || found_at(data, "").empty()) return;
   // If several data sets share a directory, the recorded path is a prefix of the names of one set's files, not a
   // directory; relative to it, the files' names begin with "..". The default directory may then hold another set, so
   // the path is kept.

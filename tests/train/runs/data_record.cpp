@@ -332,7 +332,11 @@ BOOST_AUTO_TEST_CASE(changes_of_files_at_a_path) {
   BOOST_TEST(changes("text", {{"text", same}}) == "");
   BOOST_TEST(changes("text", {{"text", "0-1"}}) == "1 edited (text)");
   BOOST_TEST(changes("other", {{"a", "0-1"}, {"c", same}}) == "");  // other data
-  BOOST_TEST(changes("", {{"a", same}}) == "");                     // data of a default directory
+  const EnvironmentVariable default_data("HEED_DATA", directory.path().string());
+  std::filesystem::create_directory(directory / "mnist");
+  write_file(directory / "mnist/t10k-images-idx3-ubyte", Bytes{1});
+  BOOST_TEST(changes("", {{"t10k-images-idx3-ubyte", same}}) == "");
+  BOOST_TEST(changes("", {{"t10k-images-idx3-ubyte", "0-1"}}) == "1 edited (t10k-images-idx3-ubyte)");
 }
 
 // Added images are used for training: the validation images stay the same, even if files are renamed.

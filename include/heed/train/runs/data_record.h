@@ -65,9 +65,9 @@ std::string copied_test_files(const DataRecord& record);
 /// files with the length of a training or validation file.
 std::string copied_test_files(const DataRecord& record, const std::vector<std::string>& files);
 
-/// Compares the files `names` at data.path with their recorded checksums and returns the changes, such as "1 edited
-/// (b)"; empty if there are none, if data.path is empty, or if none of the files exists there, as in another data set.
-/// `read` are paths of files that were read: those without a checksum were added.
+/// Compares the files `names` at data.path or, if it is empty, in the default directory, with their recorded checksums
+/// and returns the changes, such as "1 edited (b)"; empty if there are none, or if none of the files exists there, as
+/// in another data set. `read` are paths of files that were read: those without a checksum were added.
 std::string changed_files(const DataConfig& data, const std::vector<std::string>& names,
                           const std::vector<std::string>& read = {});
 
