@@ -168,7 +168,10 @@ class RunFiles {
     const DataFacts facts = state_.task.data_facts();
     DataRecord now = describe_data(x_.data, facts);
     const std::string changes = data_changes(*began, now);
-    if (changes.empty()) return !began->changes.empty();
+    if (changes.empty()) {
+      if (now.path != began->path) (data_ = *began)->path = now.path;
+      return !began->changes.empty();
+    }
     std::string what =
         fmt::format("{}: the data files have changed since the run was started: {}", began->path, changes);
     if (const Index count = former_held_out(*began, now); count > 0)

@@ -155,6 +155,13 @@ BOOST_FIXTURE_TEST_CASE(changed_data_may_add_validation_examples, ThreeGreys) {
   check_contains(metrics, {"\nvalid,7,", "\nvalid,8,", "\nvalid,9,"});
 }
 
+BOOST_FIXTURE_TEST_CASE(the_new_path_of_moved_data_is_recorded_on_resuming, ThreeGreys) {
+  const std::string moved = directory / "moved";
+  fs::rename(data, moved);
+  BOOST_TEST(resume_error(run, {"--set", "data.path=" + moved}) == "");
+  check_contains(read_file(run + "/data.json"), {"\"path\": \"" + moved + "\""});
+}
+
 BOOST_FIXTURE_TEST_CASE(changed_data_are_noticed_by_evaluations, ThreeGreys) {
   const std::vector<std::string> classifier{"eval", run}, neighbours{"eval", run, "--knn"};
   for (const auto& command : {classifier, neighbours}) BOOST_TEST(heed_with(command).err == "");
