@@ -115,8 +115,8 @@ DataFacts ImageSets::facts() {
     const std::vector<std::string>& files = set(part).files();
     if (&set(part) != &train) facts.files.insert(facts.files.end(), files.begin(), files.end());
   }
-  if (train.has_file_per_image() && facts.sets_aside)
-    for (const Index i : images(Part::validation)) facts.validation.push_back(train.files()[i]);
+  if (train.has_file_per_image())
+    for (const Index i : images(Part::validation)) facts.validation.push_back(set(Part::validation).files()[i]);
   return facts;
 }
 

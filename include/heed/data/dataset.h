@@ -62,7 +62,7 @@ struct DataFacts {
   std::vector<std::string> classes{};     ///< names, in label order
   std::optional<int> background{};        ///< common_background() of the test images (images/background.h)
   std::vector<std::string> files{};       ///< paths of the files that were read
-  std::vector<std::string> validation{};  ///< files of the validation examples set aside, if each example is a file
+  std::vector<std::string> validation{};  ///< files of the validation examples, if each example is a file
   std::vector<std::string> test{};        ///< files of the test examples
   bool sets_aside = true;                 ///< validation examples are set aside from the training examples
 };

@@ -120,8 +120,10 @@ DataRecord describe_data(const DataConfig& data, const DataFacts& facts) {
   for (const std::string& file : facts.files) require_utf8(file);
   for (const std::string& name : facts.classes) require_utf8(name);
   DataRecord record{data.name, data.source, path, {.classes = facts.classes}, facts.background, {}};
-  for (const std::string& file : facts.validation) record.recorded.validation.push_back(name_below(path, file));
-  if (!facts.validation.empty()) record.recorded.validation_removed = data.validation - std::ssize(facts.validation);
+  std::vector<std::string>& validation = facts.sets_aside ? record.recorded.validation : record.own_validation;
+  for (const std::string& file : facts.validation) validation.push_back(name_below(path, file));
+  if (!record.recorded.validation.empty())
+    record.recorded.validation_removed = data.validation - std::ssize(facts.validation);
   for (const std::string& file : facts.test) record.recorded.test.push_back(name_below(path, file));
   for (const std::string& file : facts.files) record.recorded.files[name_below(path, file)] = file_checksum(file);
   return record;
@@ -197,16 +199,16 @@ std::string data_changes(const DataRecord& before, const DataRecord& now) {
 }
 
 Index former_held_out(const DataRecord& before, const DataRecord& now) {
-  std::set<std::string> held_out(now.recorded.validation.begin(), now.recorded.validation.end());
-  held_out.insert(now.recorded.test.begin(), now.recorded.test.end());
-  Index count = 0;
-  for (const auto* const names : {&before.recorded.validation, &before.recorded.test})
-    count += std::ranges::count_if(*names, [&](const std::string& name) {
-      const auto was = before.recorded.files.find(name), is = now.recorded.files.find(name);
-      return was != before.recorded.files.end() && is != now.recorded.files.end() && was->second == is->second &&
-             !held_out.contains(name);
-    });
-  return count;
+  const Checksums &had = before.recorded.files, &has = now.recorded.files;
+  std::vector<std::string> held_out = before.recorded.test;
+  held_out.insert(held_out.end(), before.recorded.validation.begin(), before.recorded.validation.end());
+  const std::set<std::string> were(held_out.begin(), held_out.end());
+  std::set<std::string> are;
+  for (const auto* const names : {&now.recorded.validation, &now.recorded.test, &now.own_validation})
+    are.insert(names->begin(), names->end());
+  return std::ranges::count_if(former_names(had, has, held_out), [&](const auto& name) {
+    return were.contains(name.second) && !are.contains(name.first) && had.at(name.second) == has.at(name.first);
+  });
 }
 
 std::string data_difference(const DataRecord& before, const DataRecord& now) {
@@ -236,7 +238,13 @@ std::string data_text(const DataRecord& record, const DataRecord& others) {
   return difference.empty() ? record.path : fmt::format("{}: {}", record.path, difference);
 }
 
-std::string copied_test_files(const DataRecord& record) { return copies_text(record, record, learned_files(record)); }
+std::string copied_test_files(const DataRecord& record, const DataRecord* before) {
+  DataRecord learned = record;
+  std::map<std::string, std::string> others = learned_files(record);
+  for (const auto& [checksum, name] : learned_files(before == nullptr ? DataRecord() : *before))
+    if (others.emplace(checksum, name).second) learned.recorded.files[name] = checksum;
+  return copies_text(record, learned, others);
+}
 
 std::string copied_test_files(const DataRecord& record, const std::vector<std::string>& files) {
   if (record.recorded.test.empty()) return "";  // the record does not distinguish training and test files

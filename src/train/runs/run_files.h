@@ -56,8 +56,7 @@ class RunFiles {
     const DataFacts facts = state_.task.data_facts();
     own_validation_ = !facts.sets_aside;
     data_ = describe_data(x_.data, facts);
-    if (const std::string copies = copied_test_files(*data_); !copies.empty())
-      warn(fmt::format("{}: {}", data_->path, copies));
+    warn_of_copied_tests(nullptr);
   }
 
   /// Creates the directory, or resumes the run in it: restores the state and drops the metrics rows written after the
@@ -182,7 +181,12 @@ class RunFiles {
     now.changes = began->changes;
     now.changes.push_back(fmt::format("after {}: {}", counted(state_.progress.step, "step"), changes));
     data_ = std::move(now);
+    warn_of_copied_tests(&*began);
     return true;
+  }
+  void warn_of_copied_tests(const DataRecord* before) const {
+    if (const std::string copies = copied_test_files(*data_, before); !copies.empty())
+      warn(fmt::format("{}: {}", data_->path, copies));
   }
   void check_best() const {
     try {

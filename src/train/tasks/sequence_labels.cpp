@@ -140,7 +140,7 @@ class SequenceClassification : public Task<T> {
     facts_.files.insert(facts_.files.end(), files.begin(), files.end());
     if (part == Part::test) facts_.test = files;
     facts_.sets_aside = examples.sets_aside;
-    if (part == Part::validation && examples.sets_aside && examples.set->has_file_per_example())
+    if (part == Part::validation && examples.set->has_file_per_example())
       for (const Index i : examples.examples) facts_.validation.push_back(files[i]);
     const Index classes = static_cast<Index>(names_.size()), count = static_cast<Index>(examples.examples.size());
     require(classes == classes_, "[model] classes = {}, but {} has {} classes, {}; set model.classes={}", classes_,

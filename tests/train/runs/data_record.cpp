@@ -52,6 +52,10 @@ BOOST_AUTO_TEST_CASE(held_out_files_that_become_training_files_are_counted) {
   now.recorded.files.erase("d"), now.recorded.files["c"] = "7";  // d removed, c replaced by another file
   BOOST_TEST(former_held_out(before, now) == 1);
   BOOST_TEST(former_held_out(now, before) == 0);
+  // A renamed file is counted unless it is held out under its new name.
+  now = record_of({{"train/a", "1"}, {"train/b", "2"}, {"val/c", "3"}, {"test/d", "4"}});
+  now.recorded.test = {"test/d"}, now.own_validation = {"val/c"};
+  BOOST_TEST(former_held_out(before, now) == 1);
 }
 
 // The hash covers classes, files, checksums and test files, not the path or the validation split.

@@ -17,6 +17,7 @@ struct DataRecord {
   RecordedData recorded;             ///< classes, validation and test files, and checksums of the files that were read
   std::optional<int> background;     ///< common grey level of the test images (data/images/background.h)
   std::vector<std::string> changes;  ///< changes of the data at resumptions: "after step 7: 1 added (a.png)"
+  std::vector<std::string> own_validation{};  ///< validation files that are not set aside; not in data.json
 };
 
 /// Reads all files and describes the data.
@@ -34,8 +35,8 @@ std::optional<DataRecord> read_data_record(const RunPaths& paths);
 /// Returns the differences between the files of two records, such as "2 added (a, b), 1 edited (c)"; empty if none.
 std::string data_changes(const DataRecord& before, const DataRecord& now);
 
-/// Returns the number of unchanged validation and test files of `before` that are training files in `now`, as after the
-/// addition of a directory for validation.
+/// Returns the number of validation and test files of `before` whose content is in a training file of `now`, under any
+/// name, as after the addition of a directory for validation.
 Index former_held_out(const DataRecord& before, const DataRecord& now);
 
 /// Returns the differences of two records that make their runs different experiments: those of data_changes(),
@@ -58,7 +59,8 @@ std::string data_text(const DataRecord& record, const DataRecord& others);
 /// of training or validation files: test/a.png is train/b.png"; empty if there are none. Reads only files with equal
 /// checksums; training and validation files that are missing or have changed are compared by their recorded checksums.
 /// Label files in MNIST's format are ignored, since they may be equal.
-std::string copied_test_files(const DataRecord& record);
+/// `before` is an earlier record of the data, with whose training and validation files they are compared, too.
+std::string copied_test_files(const DataRecord& record, const DataRecord* before = nullptr);
 
 /// Returns which of `files`, the test files of any data set, are copies of the record's training or validation files,
 /// as "1 of 9 test files are copies of ..."; empty if there are none or if the record names no test files. Reads only

@@ -155,6 +155,27 @@ BOOST_FIXTURE_TEST_CASE(changed_data_may_add_validation_examples, ThreeGreys) {
   check_contains(metrics, {"\nvalid,7,", "\nvalid,8,", "\nvalid,9,"});
 }
 
+// The first images of the classes move to a new test directory; the images tested before are now training images.
+BOOST_FIXTURE_TEST_CASE(files_that_change_their_role_are_reported_on_resuming, ThreeGreys) {
+  fs::remove_all(run);
+  fs::remove_all(data + "/test");
+  for (const char* name : names) fs::rename(data + "/train/" + name, data + "/" + name);
+  fs::remove(data + "/train");
+  train({});
+  for (const char* part : {"train", "test"}) fs::create_directory(data + "/" + part);
+  for (const char* name : names) {
+    fs::rename(data + "/" + name, data + "/train/" + name);
+    fs::create_directory(data + "/test/" + name);
+    fs::rename(data + "/train/" + name + "/0.png", data + "/test/" + name + "/0.png");
+  }
+  check_contains(resume_error(run), {"; 3 of its validation and test files are now training files; to resume it"});
+  const Finished resumed = heed_with({"train", "--run", run, "--resume", "--changed-data", "--set", "train.epochs=8"});
+  BOOST_TEST(resumed.status == 0);
+  check_contains(resumed.err,
+                 {"; 3 of its validation and test files are now training files\n",
+                  "3 of 3 test files are copies of training or validation files: test/ant/0.png is ant/0.png, "});
+}
+
 BOOST_FIXTURE_TEST_CASE(the_new_path_of_moved_data_is_recorded_on_resuming, ThreeGreys) {
   const std::string moved = directory / "moved";
   fs::rename(data, moved);
