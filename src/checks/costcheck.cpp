@@ -52,7 +52,7 @@ std::vector<CheckedCost> costcheck(const CheckCase& c) {
   std::vector<CheckedCost> rows{row("forward", stated.forward, forward), row("backward", stated.backward, backward)};
   if (!c.of_attention) return rows;
   const Counts& left = stated.left_out;
-  Counts papers = contractions + Counts{.mul = -left.mul, .add = -left.add};
+  Counts papers = limited(contractions + Counts{.mul = -left.mul, .add = -left.add}, eighth(contractions), 2 * forward);
   if (stated.bounded)
     papers = limited(stated.forward_contractions, eighth(papers), forward);
   else if (const Counts more = papers + products_of(y.value()); stated.forward_contractions == more)
@@ -65,7 +65,8 @@ std::vector<CheckedCost> costcheck(const CheckCase& c) {
   least.add = std::min(least.add, stated.forward_contractions.add);
   rows.push_back(row("backward_contractions", stated.backward_contractions,
                      limited(stated.backward_contractions, least, backward), true));
-  rows.push_back(row("attention_exp", {.exp = stated.attention_exp}, {.exp = forward.exp - left.exp}));
+  rows.push_back(
+      row("attention_exp", {.exp = stated.attention_exp}, {.exp = std::min(forward.exp - left.exp, forward.exp)}));
   return rows;
 }
 

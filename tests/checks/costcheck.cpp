@@ -91,6 +91,11 @@ BOOST_AUTO_TEST_CASE(declared_conventions) {
   BOOST_TEST(errors_of<MyAft>([](Cost& c) { c.attention_exp -= 3, c.left_out.exp += 3; }, 1) == "");
   BOOST_TEST(errors_of<MyAft>([](Cost& c) { c.attention_exp -= 3, c.left_out.exp += 2; }, 1) ==
              "attention_exp exp 58 60");
+  BOOST_TEST(relu_errors([](Cost& c) { c.attention_exp = 5, c.left_out.exp = -5; }) == "attention_exp exp 10 0");
+  BOOST_TEST(relu_errors([](Cost& c) { c.forward_contractions.mul = 0, c.left_out.mul = 1536; }) ==
+             "forward_contractions mul 0 384");
+  BOOST_TEST(relu_errors([](Cost& c) { c.forward_contractions.mul = 9000, c.left_out.mul = 3072 - 9000; }) ==
+             "forward_contractions mul 18000 6912");
   BOOST_TEST(relu_errors([](Cost& c) { c.bounded = true, c.forward_contractions.mul /= 2; }) == "");
   BOOST_TEST(relu_errors([](Cost& c) { c.bounded = true, c.forward_contractions.mul = c.forward.mul + 1; }) ==
              "forward_contractions mul 3458 3456");
