@@ -190,6 +190,10 @@ const AttentionCaseShape check_shapes[] = {
 const AttentionCaseShape larger_shapes[] = {{"10 x 2 grid, 4 tokens before", 1, 4, 24, 24, 36, 10, 2, 4, 10},
                                             {"6 x 4 grid", 1, 4, 24, 24, 36, 6, 4, 0, 10}};
 
+/// Shapes with two blocks of queries and with two blocks of keys (attention/map_blocks.h).
+const AttentionCaseShape block_shapes[] = {{"9 x 11 grid", 1, 2, 99, 99, 4, 9, 11, 0},
+                                           {"1000 keys", 1, 1, 3, 1000, 3, 0, 0, 0}};
+
 /// Three sequences, one with a single token.
 const AttentionCaseShape sequences_shape{"7, 4 and 1 tokens", 3, 2, 7, 7, 8, 0, 0, 0};
 
@@ -208,9 +212,30 @@ void add_penalty(CheckCases& cases, const std::string& label, const Mechanism& m
 /// Sequences of equal length, such as windows of a text or the pixels of images.
 const AttentionCaseShape whole_sequences_shape{"6 and 6 tokens", 2, 2, 6, 6, 8, 0, 0, 0};
 
+/// A sequence longer than the windows and buffers of most mechanisms, for causal variants.
+const AttentionCaseShape long_sequence_shape{"40 tokens", 1, 2, 40, 40, 6, 0, 0, 0, 0, true};
+
+/// Returns an error for each value of a named option or a bool that no variant has.
+std::vector<std::string> unreached_values(const MechanismEntry& entry) {
+  std::vector<std::string> errors;
+  const std::vector<OptionValues> variants = entry.variants();
+  for (const OptionInfo& option : entry.options()) {
+    const bool is_bool = option.fallback == "true" || option.fallback == "false";
+    for (const std::string& value : is_bool ? std::vector<std::string>{"false", "true"} : option.choices)
+      if (std::ranges::none_of(variants, [&](const OptionValues& variant) {
+            const auto found = variant.find(option.name);
+            return (found == variant.end() ? option.fallback : found->second) == value;
+          }))
+        errors.push_back(fmt::format("[{}] no variant in variants() has {}={}, which is therefore not checked",
+                                     entry.name, option.name, value));
+  }
+  return errors;
+}
+
 }  // namespace
 
 void add_mechanism_cases(CheckCases& cases, const MechanismEntry& entry) {
+  const std::size_t first = cases.size();
   bool packed = false;  // true after a case with packed operands, as in models: one shape of one variant suffices
   for (const OptionValues& options : entry.variants()) {
     std::string label = entry.name;
@@ -231,14 +256,27 @@ void add_mechanism_cases(CheckCases& cases, const MechanismEntry& entry) {
         cases.back().along_direction = true;
         break;
       }
+    for (const AttentionCaseShape& shape : block_shapes) {
+      if (!add(label, shape, CaseOperands::apart)) continue;
+      cases.back().along_direction = true;
+      // Sums over a thousand keys with random parameters are too large for float.
+      const auto per_key = [&](const CheckInput& input) {
+        return input.name != "q" && input.name != "k" && input.name != "v" && input.shape.elements() >= shape.keys;
+      };
+      if (shape.keys > shape.queries && std::ranges::any_of(cases.back().inputs, per_key)) cases.pop_back();
+    }
     add(label + ", sequences", sequences_shape, CaseOperands::sequences);
     AttentionCaseShape whole = whole_sequences_shape;
     const auto causal = options.find("causal");
     whole.growing = causal != options.end() && causal->second == "true";
     add(label + ", sequences", whole, CaseOperands::whole_sequences);
+    if (whole.growing && add(label + ", sequences", long_sequence_shape, CaseOperands::whole_sequences))
+      cases.back().along_direction = true;
     if (mechanism.penalty_term()) add_penalty(cases, label, mechanism);
     require(cases.size() > before, "[check] {} accepts none of the shapes that mechanisms are checked with", label);
   }
+  if (const std::vector<std::string> errors = unreached_values(entry); first < cases.size() && !errors.empty())
+    cases[first].memory_faults = [errors] { return errors; };
 }
 
 std::vector<CheckCase> all_check_cases() {

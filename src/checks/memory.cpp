@@ -50,6 +50,7 @@ class MemoryCheck {
   std::vector<std::string> run() {
     prepare();
     forward();
+    if (s_.growing) later_tokens();
     if (m_.maps()) map();
     if (m_.decoding() && s_.growing && !training_) decode();
     if (m_.penalty_term()) penalty();
@@ -141,6 +142,24 @@ class MemoryCheck {
     if (prepares_) m_.preparation()->prepare(preparation(prepared));
     m_.forward(AttentionForward<T>{input(prepared), out.view(), saved.view(), scratch.view()});
     return out;
+  }
+
+  /// Checks that the rows of out do not depend on later tokens, in the shapes of causal variants.
+  void later_tokens() {
+    for (Index first = s_.queries - 1; first > 0 && faults_.empty(); --first) {
+      for (WatchedHeads<T>* const heads : {&q_, &k_, &v_})
+        for (Index h = 0; h < heads->view().count; ++h)
+          for (T& x : std::span(heads->view()[h][first], heads->view().first.columns)) x += T(1);
+      WatchedHeads<T> changed = out_of(prepared_);
+      double error = 0;
+      for (Index h = 0; h < s_.heads; ++h)
+        for (Index i = 0; i < first; ++i)
+          for (Index c = 0; c < s_.value_width; ++c)
+            error = std::max(error, std::abs(static_cast<double>(changed.view()[h](i, c) - out_.view()[h](i, c))));
+      if (error > gradcheck_float_tolerance)
+        fault("causal=true, but the first {} tokens of out change by up to {:.2g} with later tokens", first, error);
+    }
+    draw(q_, "q"), draw(k_, "k"), draw(v_, "v");
   }
 
   template <class Result>

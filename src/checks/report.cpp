@@ -23,7 +23,7 @@ std::string source_of(const std::string& mechanism) {
 }
 
 /// Wrong gradients of one tensor with the same pattern, in one or more cases; `shown` is the row with the most
-/// elements.
+/// elements up to a thousand, since patterns in more are long to describe.
 struct WrongGradient {
   const CheckRow* shown;
   std::set<std::string> operations;
@@ -45,7 +45,8 @@ std::vector<WrongGradient> wrong_gradients(const std::vector<CheckRow>& rows) {
       const std::vector<std::string>& here = row.diagnosis.factors;
       return std::ranges::find(here, factor) == here.end();
     });
-    if (row.elements > w.shown->elements) w.shown = &row;
+    const auto rank = [](const CheckRow& r) { return r.elements <= 1000 ? r.elements : 0; };
+    if (rank(row) > rank(*w.shown)) w.shown = &row;
     w.operations.insert(row.operation);
   }
   return wrong;

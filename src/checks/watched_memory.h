@@ -75,13 +75,14 @@ class WatchedHeads {
   Buffer<T> memory_;
 };
 
-/// Parts of a mechanism's memory, with a guard region after each and one before the first.
+/// Parts of a mechanism's memory, with a guard region after each and one before the first. As much memory again
+/// follows, so that writes far beyond the last part do not reach the heap.
 template <class T>
 class WatchedMemory {
  public:
   /// `guards`: the offsets, from the start of the first part, of the guard regions after the parts.
   WatchedMemory(const char* name, const std::vector<Index>& guards)
-      : name_(name), guards_(guards), memory_(watched<T>(guard + (guards.empty() ? 0 : guards.back() + guard))) {}
+      : name_(name), guards_(guards), memory_(watched<T>(2 * (guard + (guards.empty() ? 0 : guards.back() + guard)))) {}
 
   AttentionMemory<T> view() { return {memory_.data() + guard, guard}; }
   std::vector<char> bytes() const {

@@ -75,6 +75,37 @@ BOOST_AUTO_TEST_CASE(gradients_that_are_wrong_under_a_condition) {
   BOOST_TEST(!right_if([](Shape s, Index, bool, Products) { return s.value_width > 9; }), "many channels");
   BOOST_TEST(!right_if([](Shape s, Index, bool, Products) { return s.class_token > 1; }), "several class tokens");
   BOOST_TEST(!right_if([](Shape s, Index, bool, Products) { return s.grid_height > s.grid_width; }), "a tall grid");
+  BOOST_TEST(!right_if([](Shape s, Index, bool, Products) { return s.queries > 95; }), "two blocks of queries");
+  BOOST_TEST(!right_if([](Shape s, Index, bool, Products) { return s.keys > 960; }), "two blocks of keys");
+}
+
+/// A mechanism with an option that its variants do not set.
+struct Unreached : WrongUnderACondition {
+  bool causal = false;
+  template <class Visitor>
+  void options(Visitor& visit) {
+    visit("causal", causal, "");
+  }
+};
+
+BOOST_AUTO_TEST_CASE(values_of_options_that_no_variant_has) {
+  const auto faults = [](const MechanismEntry& entry) {
+    CheckCases cases;
+    add_mechanism_cases(cases, entry);
+    return cases[0].memory_faults();
+  };
+  BOOST_TEST(faults(mechanism_entry<WrongUnderACondition>()).empty());
+  const std::vector<std::string> found = faults(mechanism_entry<Unreached>());
+  BOOST_REQUIRE(found.size() == 1u);
+  BOOST_TEST(found[0] == "[conditional] no variant in variants() has causal=true, which is therefore not checked");
+}
+
+BOOST_AUTO_TEST_CASE(causal_variants_have_a_long_sequence) {
+  bool found = false;
+  CheckCases cases;
+  add_mechanism_cases(cases, find_mechanism("softmax"));
+  for (const CheckCase& c : cases) found |= c.name == "softmax, causal=true, sequences, 40 tokens";
+  BOOST_TEST(found);
 }
 
 BOOST_AUTO_TEST_CASE(gradients_agree_with_central_differences) {

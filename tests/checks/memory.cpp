@@ -279,7 +279,7 @@ std::string faults_of(FaultySides::Fault fault, std::size_t of, bool in_float) {
 
 /// out_i is the sum of v over the keys up to i. Decoding has a fault.
 struct FaultyDecoding : MechanismBase<FaultyDecoding>, WithDecoding<FaultyDecoding> {
-  enum class Fault { none, late, in_float, not_finite, past_state, past_sums, past_scratch, beside, unread };
+  enum class Fault { none, leak, late, in_float, not_finite, past_state, past_sums, past_scratch, beside, unread };
   static constexpr const char *mechanism_name = "sums", *summary = "", *complexity = "";
   Fault fault = Fault::none;
 
@@ -290,6 +290,7 @@ struct FaultyDecoding : MechanismBase<FaultyDecoding>, WithDecoding<FaultyDecodi
       for (Index i = 0; i < in.shape.queries; ++i)
         for (Index c = 0; c < in.shape.value_width; ++c)
           out[h](i, c) = in.v[h](i, c) + (i > 0 ? out[h](i - 1, c) : T(0));
+    if (fault == Fault::leak) out[1](2, 0) += in.v[1](3, 0);
   }
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, NoMemory, NoMemory,
@@ -454,6 +455,9 @@ BOOST_AUTO_TEST_CASE(faults_with_own_tensors_are_told_by_name) {
 BOOST_AUTO_TEST_CASE(decoding_is_compared_with_the_full_pass) {
   using Of = FaultyDecoding::Fault;
   BOOST_TEST(faults_of(Of::none) == "");
+  BOOST_TEST(faults_of(Of::leak, false) == "");  // not causal
+  BOOST_TEST(faults_of(Of::leak).starts_with(
+      "[sums] causal=true, but the first 3 tokens of out change by up to 1 with later tokens\n"));
   BOOST_TEST(faults_of(Of::late, false) == "");  // not causal
   BOOST_TEST(faults_of(Of::late) == "[sums] decode differs from forward by up to 0.5, first at token 3\n");
   BOOST_TEST(faults_of(Of::in_float) == "[sums] decode differs from forward by up to 0.5 in float, first at token 0\n");

@@ -288,14 +288,14 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
     if (!keeps_features(shape)) cost.backward += step_1().again_counts(N, M, d);
     add_performer_sums_counts(shape, features, causal, blocks<float>(shape).of_keys(), cost);
     const Counts omega = product_contractions(N + M, m, d);  // omega is not trained
-    const Counts products = product_contractions(N + M, m, e) + Counts{.mul = N * m, .add = (N + M) * m};
+    const Counts products = product_contractions(N + seen, m, e) + Counts{.mul = N * m, .add = (N + seen) * m};
     cost.forward_contractions = omega + products;
-    // Recomputing features is not counted. The backward pass of the sum of features takes M m additions, not twice as
-    // many: the sum's gradient is added to each key's.
-    cost.backward_contractions = omega + 2 * products + Counts{.add = -M * m};
+    // Recomputing features is not counted. The backward pass of the sum of features takes one addition per seen key and
+    // feature, not two: the sum's gradient is added to each key's.
+    cost.backward_contractions = product_contractions(N + seen, m, d) + 2 * products + Counts{.add = -seen * m};
     // Left out: |x|^2; the 1e-4 terms of values and denominators; rescaled sums; sums of features.
     const Index rescaled = (blocks<float>(shape).of_keys() - 1) * m * e;
-    cost.left_out = product_contractions((N + M) * d + N * (e + 1) + rescaled, 1, 1) + Counts{.add = -M * m};
+    cost.left_out = product_contractions((N + M) * d + N * (e + 1) + rescaled, 1, 1) + Counts{.add = -seen * m};
     cost.bounded = causal;
     cost.attention_exp = cost.forward.exp;
     return shape.heads * cost;

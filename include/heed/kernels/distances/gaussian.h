@@ -217,7 +217,8 @@ void gaussian_product_backward(const GaussianProduct<std::type_identity_t<T>>& o
 
 /// Returns the cost of both passes with dx and dv assigned or, if `added`, the cost of a second product with the same
 /// G, which accumulates into dx and has no dv. Each product computes G, but the contractions include G and its gradient
-/// for the first product only. The contractions count all pairs of rows, not only those of the computed blocks.
+/// for the first product only. The contractions count all pairs of rows, not only those of the computed blocks; the
+/// difference is declared in left_out.
 inline Cost gaussian_product_cost(Index n, Index d, Index e, bool added) {
   // Pairs of rows within a block, and pairs of a row of a block and a row before the block.
   const Index most = GaussianRows<float>::most, last = n % most, diagonal = (n - last) * most + last * last;
@@ -232,9 +233,10 @@ inline Cost gaussian_product_cost(Index n, Index d, Index e, bool added) {
   cost.forward_contractions = product_contractions(n, e, n);
   cost.backward_contractions = (added ? 1 : 2) * product_contractions(n, e, n);
   if (added) {
-    cost.left_out = G.forward_contractions, cost.left_out.exp = G_computed.exp;
+    cost.left_out = pairs * d * Counts{.mul = 1, .add = 2}, cost.left_out.exp = G_computed.exp;
     return cost;
   }
+  cost.left_out = (pairs - n * n) * d * Counts{.mul = 1, .add = 2};
   cost.attention_exp = G_computed.exp;
   cost.forward_contractions += G.forward_contractions;
   cost.backward_contractions += G.backward_contractions;
