@@ -234,18 +234,37 @@ std::size_t size_of(DType dtype) { return row(dtype).size; }
 
 namespace {
 
-/// Throws Error if the first bytes identify another weight format.
-void require_no_other_format(const std::string& path, std::uint64_t first) {
-  const std::string_view bytes(reinterpret_cast<const char*>(&first), sizeof first);
-  const char* other = nullptr;
-  const char* remedy = "in Python, save a dictionary of tensors with safetensors.torch.save_file";
+/// Throws Error if `bytes`, the beginning of the file, identify another format.
+void require_no_other_format(const std::string& path, std::string_view bytes) {
+  struct Format {
+    std::string_view start;
+    const char *name, *remedy;
+  };
   constexpr const char* script = "convert it with experiments/scripts/pth-to-safetensors IN OUT";
-  if (bytes.starts_with("PK\3\4")) other = "a zip archive, as written by torch.save", remedy = script;
-  if (bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5)
-    other = "a pickle, as written by old versions of torch.save", remedy = script;
-  if (bytes.starts_with("\x89HDF")) other = "an HDF5 file, as written by Keras";
-  if (bytes.starts_with("GGUF")) other = "a GGUF file";
-  if (other) fail("{}: is {}, not a safetensors file; {}", path, other, remedy);
+  constexpr const char* save = "in Python, save a dictionary of tensors with safetensors.torch.save_file";
+  constexpr const char* pickle = "a pickle, as written by old versions of torch.save";
+  constexpr const char* page = "a web page";
+  constexpr const char* download = "download the file itself";
+  if (bytes.starts_with("PK\3\4") && bytes.find(".npy") != bytes.npos)
+    fail("{}: is a NumPy archive, not a safetensors file; {}", path,
+         "in Python, safetensors.numpy.save_file(dict(numpy.load(IN)), OUT) converts it");
+  for (const Format& format : std::initializer_list<Format>{
+           {"PK\3\4", "a zip archive, as written by torch.save", script},
+           {"\x80\2", pickle, script},
+           {"\x80\3", pickle, script},
+           {"\x80\4", pickle, script},
+           {"\x80\5", pickle, script},
+           {"\x89HDF", "an HDF5 file, as written by Keras", save},
+           {"GGUF", "a GGUF file", save},
+           {"\x93NUMPY", "a NumPy array", save},
+           {"\x1f\x8b", "a gzip file", "decompress it with gunzip"},
+           {"{", "a JSON file, such as an index of several files", "in Python, save all tensors in one file"},
+           {"version ", "a Git LFS pointer", "git lfs pull replaces it by the weights"},
+           {"<!DOCTYP", page, download},
+           {"<!doctyp", page, download},
+           {"<html", page, download}})
+    if (bytes.starts_with(format.start))
+      fail("{}: is {}, not a safetensors file; {}", path, format.name, format.remedy);
 }
 
 }  // namespace
@@ -255,7 +274,10 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
   require(file_.size() >= sizeof length, "{}: the file has {} bytes; a safetensors file has at least 8", path,
           file_.size());
   file_.read(0, &length, sizeof length);
-  require_no_other_format(path, length);
+  std::string start(std::min<std::uint64_t>(file_.size(), 256), '\0');
+  file_.read(0, start.data(), start.size());
+  // The length of a header may have the first bytes of another format, such as 896, or 0x380, those of a pickle.
+  if (start.size() == sizeof length || start[sizeof length] != '{') require_no_other_format(path, start);
   require(length <= longest_header,
           "{}: the header claims {} bytes; at most {} are allowed, so this is not a safetensors file", path, length,
           longest_header);

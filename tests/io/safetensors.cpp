@@ -349,6 +349,18 @@ BOOST_AUTO_TEST_CASE(other_formats_of_weights_are_called_by_their_names) {
   const std::string other = ", not a safetensors file; ";
   BOOST_TEST(error_in(std::string("GGUF\3\0\0\0", 8)) ==
              "is a GGUF file" + other + "in Python, save a dictionary of tensors with safetensors.torch.save_file");
+  const auto is = [&](const std::string& start, const char* what) {
+    BOOST_TEST(error_in(start + "0123456789").starts_with(what), start);
+  };
+  is("PK\3\4____x.npy", "is a NumPy archive");
+  is("\x93NUMPY", "is a NumPy array");
+  is("\x1f\x8b\x08", "is a gzip file");
+  is("{\"metadata\": 1}", "is a JSON file");
+  is("version https://git-lfs.github.com/spec/v1", "is a Git LFS pointer");
+  is("<!DOCTYPE html>", "is a web page");
+  // A header of 0x380 bytes has the first bytes of a pickle.
+  BOOST_TEST(error_in("\x80\3" + std::string(6, '\0') + "{" + std::string(895, ' ')).find("pickle") ==
+             std::string::npos);
   // A pickle begins with 0x80 and its protocol, 2 to 5.
   for (const char protocol : {'\1', '\2', '\5', '\6'})
     BOOST_TEST(error_in("\x80" + std::string(1, protocol) + std::string(6, '\0')) ==
