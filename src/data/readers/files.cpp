@@ -67,11 +67,13 @@ std::string_view without_mark(std::string_view text) {
 }
 
 std::string_view text_of(std::span<const std::uint8_t> bytes, const std::string& path) {
-  constexpr std::string_view utf16_marks[] = {"\xff\xfe", "\xfe\xff"};
+  using namespace std::string_view_literals;
+  constexpr std::pair<std::string_view, const char*> marks[] = {
+      {"\xff\xfe\0\0"sv, "UTF-32"}, {"\xff\xfe"sv, "UTF-16"}, {"\xfe\xff"sv, "UTF-16"}};
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  for (const std::string_view mark : utf16_marks)
-    require(!text.starts_with(mark),
-            "{}: the text is UTF-16; expected UTF-8; convert it with `iconv -f UTF-16 -t UTF-8`", path);
+  for (const auto& [mark, encoding] : marks)
+    require(!text.starts_with(mark), "{}: the text is {}; expected UTF-8; convert it with `iconv -f {} -t UTF-8`", path,
+            encoding, encoding);
   return without_mark(text);
 }
 

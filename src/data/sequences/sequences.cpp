@@ -123,7 +123,10 @@ fs::path generated_directory_of(const DataConfig& data) {
                                         data.name, shell_word(data.path)));
 }
 
-void require_text(std::string_view text, const std::string& where) { require(!text.empty(), "{}: has no text", where); }
+void require_text(std::string_view text, const std::string& where) {
+  require(!text.empty(), "{}: has no text", where);
+  require(text.find('\0') == std::string_view::npos, "{}: has a zero byte, so it is not UTF-8 text", where);
+}
 
 /// Returns the word that stands for the part in a file name.
 const char* choose(Part part, const char* train, const char* validation, const char* test) {
@@ -144,6 +147,7 @@ std::shared_ptr<const SequenceSet> open_folder(const fs::path& root, Index conte
       const std::vector<std::uint8_t> bytes = data::read_file(files.paths[i], data::read_limit());
       const std::string_view text = data::text_of(bytes, files.paths[i]);
       require(!text.empty(), "{}: is empty", files.paths[i]);
+      require_text(text, files.paths[i]);
       set->add(text, context);
       set->add_label(files.labels[i]);
       set->add_example_file(files.paths[i]);
@@ -169,24 +173,60 @@ std::string count_labels(const fs::path& file, Counts& counts) {
   return first;
 }
 
+constexpr std::size_t few_values = 100;
+
 /// Throws Error if the lines seem to be text<TAB>label: the first column has more than half as many different values as
 /// there are lines, and the second has fewer than 100 values and at most an eighth as many as the first. `counts`:
 /// count_labels() of the file.
 void require_labels_first(const fs::path& file, const Counts& counts) {
-  constexpr std::size_t few = 100;
   std::set<std::string> texts;
   std::size_t lines = 0;
   for_each_line(file, false, [&](const Line& line) {
     const std::size_t tab = line.text.find('\t');
     if (tab == std::string_view::npos) return;
     ++lines;
-    if (texts.size() < few) texts.emplace(line.text.substr(tab + 1));
+    if (texts.size() < few_values) texts.emplace(line.text.substr(tab + 1));
   });
   require(
-      2 * counts.size() <= lines || texts.size() == few || counts.size() < 8 * texts.size(),
+      2 * counts.size() <= lines || texts.size() == few_values || counts.size() < 8 * texts.size(),
       "{}: {} of {} lines differ in the first column, and the second has {}, so the columns seem exchanged; expected "
       "label<TAB>text; `awk -F'\\t' '{{sub(/\\r$/, \"\"); print $2 \"\\t\" $1}}' OLD >NEW` exchanges them",
       file.string(), counts.size(), lines, counted(std::ssize(texts), "value"));
+}
+
+/// If all lines have the same number of columns, more than two, warns that the others are the text; throws Error if the
+/// first column seems to number the lines: it has at least 20 different values and more than half as many as there are
+/// lines. `counts`: count_labels() of the file.
+void require_no_numbers_first(const fs::path& file, const Counts& counts) {
+  struct Column {
+    std::set<std::string> values;  // at most few_values
+    std::size_t bytes = 0;
+  };
+  constexpr std::size_t many = 20;
+  std::vector<Column> columns;
+  bool table = true;
+  std::size_t lines = 0;
+  for_each_line(file, false, [&](const Line& line) {
+    if (!table) return;
+    const std::vector<std::string> fields = split(line.text, '\t');
+    if (lines++ == 0) return columns.resize(fields.size());  // may be a header
+    table = fields.size() == columns.size() && fields.size() > 2;
+    for (std::size_t i = 0; table && i < fields.size(); ++i) {
+      if (columns[i].values.size() < few_values) columns[i].values.insert(fields[i]);
+      columns[i].bytes += fields[i].size();
+    }
+  });
+  if (!table || columns.size() <= 2) return;
+  const auto kinds = [](const Column& c) { return c.values.size() < 2 ? few_values : c.values.size(); };
+  const std::string remedy = fmt::format(
+      "`awk -F'\\t' '{{sub(/\\r$/, \"\"); print ${} \"\\t\" ${}}}' OLD >NEW` takes what seem to be label and text",
+      std::ranges::min_element(columns, {}, kinds) - columns.begin() + 1,
+      std::ranges::max_element(columns, {}, &Column::bytes) - columns.begin() + 1);
+  require(counts.size() < many || 2 * counts.size() <= lines,
+          "{}: {} of {} lines differ in the first column, so it has no labels; expected label<TAB>text; {}",
+          file.string(), counts.size(), lines, remedy);
+  warn(fmt::format("{}: the lines have {} columns; the first is the label, the others are the text; {}", file.string(),
+                   columns.size(), remedy));
 }
 
 /// Returns the validation file, by any of its usual names; empty if there is none. Throws Error if there are two.
@@ -205,6 +245,7 @@ std::vector<std::string> line_classes(const fs::path& root, const std::string& h
   Counts counts;
   const std::string first = count_labels(root / "train.tsv", counts);
   require_labels_first(root / "train.tsv", counts);
+  require_no_numbers_first(root / "train.tsv", counts);
   std::vector<std::string> names;
   const bool alone = counts.contains(first) && counts[first] == 1 && counts.size() > 1 && header != "no";
   if (alone && header == "auto") {

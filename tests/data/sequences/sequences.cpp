@@ -580,6 +580,83 @@ BOOST_AUTO_TEST_CASE(exchanged_columns_of_lines_are_refused) {
   BOOST_TEST(open_sequences(data, 7, Part::train, 1).set->class_names().size() == 40u);
 }
 
+// With a column of numbers before the label, as in files of GLUE and pandas, each line would become a class. The
+// suggested command takes the columns of label and text.
+BOOST_AUTO_TEST_CASE(numbered_lines_are_refused_and_further_columns_said) {
+  const TemporaryDirectory directory, elsewhere;
+  const std::string train = directory / "train.tsv", old = elsewhere / "old.tsv";
+  std::string numbered = "\tfrom\ttext\tlabel\r\n", named = "label\ttitle\ttext\n";
+  for (int i = 0; i < 40; ++i) {
+    numbered += fmt::format("{}\ta\tit's text {}\t{}\r\n", i, i, i % 2);
+    named += fmt::format("{}\ttitle {}\ta longer text\n", i % 2, i);
+  }
+  DataConfig data = data_of("documents", directory.path());
+  const auto follow = [&](const std::string& said) {
+    std::filesystem::rename(train, old);
+    std::string command = said.substr(said.find('`') + 1);
+    command = command.substr(0, command.find('`'));
+    command.replace(command.find("OLD"), 3, old).replace(command.find("NEW"), 3, train);
+    BOOST_TEST(run_command(command).status == 0);
+  };
+  for (const char* const header : {"auto", "yes", "no"}) {
+    write_file(train, numbered);
+    data.header = header;
+    const std::string said = refusal_of(data);
+    BOOST_TEST(said.starts_with(train + ": 41 of 41 lines differ in the first column, so it has no labels; expected "
+                                        "label<TAB>text; `awk "),
+               said);
+    follow(said);
+    BOOST_TEST(read_file(train).starts_with("label\ttext\n0\tit's text 0\n"));
+  }
+  data.header = "yes";
+  take_warnings();
+  BOOST_TEST(open_sequences(data, 7, Part::train, 1).set->class_names().size() == 2u);
+  BOOST_TEST(take_warnings().empty());
+  write_file(train, named);
+  BOOST_TEST(open_sequences(data, 7, Part::train, 1).set->class_names().size() == 2u);
+  const std::vector<std::string> said = take_warnings();
+  BOOST_REQUIRE(said.size() == 1u);
+  BOOST_TEST(
+      said[0].starts_with(train + ": the lines have 3 columns; the first is the label, the others are the text;"),
+      said[0]);
+  follow(said[0]);
+  BOOST_TEST(read_file(train).starts_with("label\ttext\n0\ta longer text\n"));
+  // Tabs in some of the texts are no columns.
+  data.header = "auto";
+  write_file(train, "0\tx\n1\ty\tz\n0\tx\n1\ty\n");
+  open_sequences(data, 7, Part::train, 1);
+  BOOST_TEST(take_warnings().empty());
+}
+
+BOOST_AUTO_TEST_CASE(zero_bytes_are_not_text) {
+  const TemporaryDirectory directory;
+  const std::string zero("a\0b", 3);
+  write_file(directory / "train.tsv", "0\tx\n1\ty\n0\t" + zero + "\n1\tz\n");
+  const std::string root = directory.path();
+  DataConfig data = data_of("documents", root);
+  data.skip_bad = true;
+  take_warnings();
+  BOOST_TEST(open_sequences(data, 7, Part::train, 1).set->size() == 3);
+  BOOST_TEST(take_warnings()[0] == "1 of 4 lines cannot be read and are left out: " + root +
+                                       "/train.tsv:3: has a zero byte, so it is not UTF-8 text");
+  std::filesystem::remove(directory / "train.tsv");
+  for (const char* const part : {"train", "test"})
+    for (const char* const name : {"a/1", "a/2", "b/1", "b/2"}) {
+      const std::string file = fmt::format("{}/{}/{}.txt", root, part, name);
+      make_directory(std::filesystem::path(file).parent_path());
+      write_file(file, std::string(part) + name);
+    }
+  write_file(directory / "train/b/2.txt", zero);
+  write_file(directory / "test/a/1.txt", std::string("\xff\xfe\0\0a\0\0\0", 8));
+  BOOST_TEST(open_sequences(data, 7, Part::train, 1).set->size() == 3);
+  BOOST_TEST(take_warnings()[0] == "1 of 4 texts cannot be read and are left out: " + root +
+                                       "/train/b/2.txt: has a zero byte, so it is not UTF-8 text");
+  open_sequences(data, 7, Part::test, 1);
+  BOOST_TEST(take_warnings()[0] ==
+             "1 of 4 texts cannot be read and are left out: " + root +
+                 "/test/a/1.txt: the text is UTF-32; expected UTF-8; convert it with `iconv -f UTF-32 -t UTF-8`");
+}
+
 BOOST_AUTO_TEST_CASE(headers_that_do_not_exist_are_said) {
   const TemporaryDirectory directory;
   const std::string lines = "0\tx\n1\ty\n0\tx\n1\ty\n", where = directory.path();
