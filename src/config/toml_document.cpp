@@ -178,7 +178,7 @@ toml::table parse_toml_file(const std::string& path) {
   std::error_code none;
   if (!fs::exists(path, none) && !none) fail("{}: cannot open: {}{}", path, std::strerror(ENOENT), near_file(path));
   try {
-    return parse_toml(read_file(path, longest));
+    return parse_toml(read_text_file(path, longest));
   } catch (const NoToml& error) {
     fail("{}{}: not valid TOML: {}", path, error.line, error.reason);
   }

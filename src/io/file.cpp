@@ -68,9 +68,24 @@ std::string read_file(const std::string& path, std::uint64_t limit) {
   return content;
 }
 
+std::string_view without_mark(std::string_view text) {
+  if (text.starts_with(utf8_mark)) text.remove_prefix(utf8_mark.size());
+  return text;
+}
+
+std::string_view utf8_text(std::string_view text, const std::string& path) {
+  using namespace std::string_view_literals;
+  constexpr std::pair<std::string_view, const char*> marks[] = {
+      {"\xff\xfe\0\0"sv, "UTF-32"}, {"\xff\xfe"sv, "UTF-16"}, {"\xfe\xff"sv, "UTF-16"}};
+  for (const auto& [mark, encoding] : marks)
+    require(!text.starts_with(mark), "{}: the text is {}; expected UTF-8; convert it with `iconv -f {} -t UTF-8`", path,
+            encoding, encoding);
+  return without_mark(text);
+}
+
 std::string read_text_file(const std::string& path, std::uint64_t limit) {
-  std::string text = read_file(path, limit);
-  return text.starts_with(utf8_mark) ? text.substr(utf8_mark.size()) : text;
+  const std::string text = read_file(path, limit);
+  return std::string(utf8_text(text, path));
 }
 
 void write_file(const std::string& path, std::string_view content) {

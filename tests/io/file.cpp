@@ -220,6 +220,17 @@ BOOST_AUTO_TEST_CASE(a_byte_order_mark_is_no_text) {
     BOOST_TEST(read_text_file(directory / "text") == "a\xef\xbb\xbf");
     BOOST_TEST(read_file(directory / "text") == content);
   }
+  for (const auto& [content, encoding] :
+       std::vector<std::pair<std::string, std::string>>{{{"\xff\xfe\0\0a\0\0\0", 8}, "UTF-32"},
+                                                        {{"\xff\xfe"
+                                                          "a\0",
+                                                          4},
+                                                         "UTF-16"},
+                                                        {{"\xfe\xff\0a", 4}, "UTF-16"}}) {
+    write_file(directory / "text", content);
+    BOOST_TEST(error_of([&] { read_text_file(directory / "text"); }, directory / "text") ==
+               ": the text is " + encoding + "; expected UTF-8; convert it with `iconv -f " + encoding + " -t UTF-8`");
+  }
 }
 
 BOOST_AUTO_TEST_CASE(several_files_are_replaced_together) {

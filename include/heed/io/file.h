@@ -17,7 +17,14 @@ std::string read_file(const std::string& path, std::uint64_t limit = std::uint64
 /// UTF-8's byte order mark, which is not part of the text.
 inline constexpr std::string_view utf8_mark = "\xef\xbb\xbf";
 
-/// Returns the content of a text file, without the byte order mark.
+/// Returns the text without UTF-8's byte order mark at its start.
+std::string_view without_mark(std::string_view text);
+
+/// Returns the content `text` of the file `path`, like without_mark(). For UTF-16 and UTF-32, throws Error that says
+/// how to convert the file.
+std::string_view utf8_text(std::string_view text, const std::string& path);
+
+/// Returns the content of a text file, like utf8_text().
 std::string read_text_file(const std::string& path, std::uint64_t limit = std::uint64_t{1} << 30);
 
 /// Replaces a file's content atomically.

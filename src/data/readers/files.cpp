@@ -61,20 +61,8 @@ std::string lower(std::string text) {
 
 std::string ending_of(const std::filesystem::path& path) { return lower(path.extension().string()); }
 
-std::string_view without_mark(std::string_view text) {
-  if (text.starts_with(utf8_mark)) text.remove_prefix(utf8_mark.size());
-  return text;
-}
-
 std::string_view text_of(std::span<const std::uint8_t> bytes, const std::string& path) {
-  using namespace std::string_view_literals;
-  constexpr std::pair<std::string_view, const char*> marks[] = {
-      {"\xff\xfe\0\0"sv, "UTF-32"}, {"\xff\xfe"sv, "UTF-16"}, {"\xfe\xff"sv, "UTF-16"}};
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  for (const auto& [mark, encoding] : marks)
-    require(!text.starts_with(mark), "{}: the text is {}; expected UTF-8; convert it with `iconv -f {} -t UTF-8`", path,
-            encoding, encoding);
-  return without_mark(text);
+  return utf8_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
 }
 
 #ifdef HEED_NO_TBB

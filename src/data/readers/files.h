@@ -36,10 +36,7 @@ std::string lower(std::string text);
 /// Returns the extension of a file name in lower case, such as ".png"; empty if there is none.
 std::string ending_of(const std::filesystem::path& path);
 
-/// Returns the text without UTF-8's byte order mark at its start.
-std::string_view without_mark(std::string_view text);
-
-/// Returns the text in a file's bytes, without a byte order mark. For UTF-16, throws Error that says how to convert it.
+/// Returns the text in a file's bytes, like utf8_text().
 std::string_view text_of(std::span<const std::uint8_t> bytes, const std::string& path);
 
 /// Calls f(i) for each i in [0, count) on up to `workers` threads. If calls throw, rethrows the exception of the lowest

@@ -76,7 +76,7 @@ void for_each_line(const fs::path& path, bool skip, const F& f) {
   std::size_t number = 0;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t stop = std::min(text.find('\n', at), text.size());
-    std::string_view line = data::without_mark(text.substr(at, stop - at));  // joined files have several marks
+    std::string_view line = without_mark(text.substr(at, stop - at));  // joined files have several marks
     if (line.ends_with('\r')) line.remove_suffix(1);
     try {
       f(Line{line, fmt::format("{}:{}", path.string(), ++number)});
@@ -301,7 +301,7 @@ std::shared_ptr<const SequenceSet> open_lines(const fs::path& root, Index contex
     const std::size_t tab = line.text.find('\t');
     require(tab != std::string_view::npos, "{}: has no tab; expected label<TAB>text", line.where);
     const std::string name(line.text.substr(0, tab));
-    const std::string_view text = data::without_mark(line.text.substr(tab + 1));
+    const std::string_view text = without_mark(line.text.substr(tab + 1));
     require_text(text, line.where);
     const auto label = std::ranges::find(classes, name);
     if (may_be_header && label == classes.end() && data.header == "yes") return;
