@@ -158,6 +158,8 @@ std::uint8_t over(int pixel, int alpha, int background) {
   return static_cast<std::uint8_t>((pixel * alpha + background * (255 - alpha) + 127) / 255);
 }
 
+constexpr const char* web_page = "a web page";
+
 /// Returns the name of an unsupported format, recognised by its first bytes; nullptr for others.
 const char* other_format(const std::vector<std::uint8_t>& bytes) {
   struct Mark {
@@ -170,7 +172,7 @@ const char* other_format(const std::vector<std::uint8_t>& bytes) {
       {8, "WEBP"sv, "a WebP image"},      {0, "II*\0"sv, "a TIFF image"},       {0, "MM\0*"sv, "a TIFF image"},
       {4, "ftypavif"sv, "an AVIF image"}, {4, "ftyphei"sv, "a HEIC image"},     {4, "ftypmif1"sv, "a HEIF image"},
       {0, "8BPS"sv, "a Photoshop file"},  {0, "%PDF"sv, "a PDF document"},      {0, "<svg"sv, "an SVG drawing"},
-      {0, "<?xml"sv, "an XML document"},  {0, "<!DOCTYPE"sv, "a web page"},     {0, "<html"sv, "a web page"},
+      {0, "<?xml"sv, "an XML document"},  {0, "<!DOCTYPE"sv, web_page},         {0, "<html"sv, web_page},
       {4, "JXL "sv, "a JPEG XL image"},   {0, "\xff\x0a"sv, "a JPEG XL image"}, {4, "jP  "sv, "a JPEG 2000 image"}};
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), std::min<std::size_t>(bytes.size(), 64));
   for (const Mark& mark : marks)
@@ -204,12 +206,13 @@ ImageSize require_image(const std::string& path, const std::vector<std::uint8_t>
           "{}: not a readable image: the content is a PNG for iPhones (CgBI), as Xcode writes it; convert it on macOS: "
           "xcrun -sdk iphoneos pngcrush -revert-iphone-optimizations FILE.png NEW.png",
           path);
-  require(!is_run_length_bmp(bytes),
-          "{}: not a readable image: the content is a BMP with run-length compression; convert it with ImageMagick: "
-          "mogrify -format png",
-          path);
-  if (const char* const other = other_format(bytes))
-    fail("{}: not a readable image: the content is {}; convert it with ImageMagick: mogrify -format png", path, other);
+  if (const char* const other = is_run_length_bmp(bytes) ? "a BMP with run-length compression" : other_format(bytes)) {
+    require(other != web_page, "{}: not a readable image: the content is {}, as of a failed download", path, other);
+    // A PNG is replaced; another file remains beside its conversion, and would be refused again.
+    const bool remains = has_image_name(path) && data::ending_of(path) != ".png";
+    fail("{}: not a readable image: the content is {}; convert it with ImageMagick: mogrify -format png{}", path, other,
+         remains ? ", then remove it" : "");
+  }
   fail("{}: not a readable PNG, JPEG, BMP or GIF image", path);
 }
 

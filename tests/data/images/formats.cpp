@@ -278,11 +278,14 @@ BOOST_FIXTURE_TEST_CASE(other_formats_are_called_by_their_names, OnePath) {
   says("%PDF-1.7", "a PDF document");
   says("<svg xmlns", "an SVG drawing");
   says("<?xml version", "an XML document");
-  says("<html lang", "a web page");
+  says("<html lang", "the content is a web page, as of a failed download");
   for (const char* name : {"JXL ", "jP  "})
     says(std::string("\0\0\0\x0c", 4) + name + "\r\n\x87\n", *name == 'J' ? "a JPEG XL image" : "a JPEG 2000 image");
   says("\xff\x0a\x12\x34", "a JPEG XL image");
   says("<!DOCTYPE html>", "a web page");
+  // A PNG is replaced by its conversion; another file remains and has to be removed.
+  write_file(directory / "x.jpg", Bytes{'I', 'I', 42, 0});
+  check_error([&] { load_image(directory / "x.jpg"); }, {"mogrify -format png, then remove it"});
   says("", "the file is empty");
   // BMP headers of 40 bytes, with run-length compression for pixels of 8 and of 4 bits.
   const std::string bmp("BM\0\0\0\0\0\0\0\0\66\0\0\0\50\0\0\0\1\0\0\0\1\0\0\0\1\0\10\0", 30);
