@@ -216,6 +216,21 @@ ImageSize require_image(const std::string& path, const std::vector<std::uint8_t>
   fail("{}: not a readable PNG, JPEG, BMP or GIF image", path);
 }
 
+/// Extends a PNG's palette to 256 colours with black: stb_image leaves the missing ones uninitialised, but damaged
+/// pixels may refer to them.
+void fill_palette(std::vector<std::uint8_t>& bytes) {
+  constexpr std::size_t whole = 3 * 256, around = 12;
+  if (!data::begins_with(bytes, 0, "\x89PNG")) return;
+  for (std::size_t at = 8, length; at < bytes.size(); at += around + length) {
+    length = data::number_at(bytes, at, 4, false);
+    if (data::begins_with(bytes, at + 4, "IDAT") || length > bytes.size() - at) return;
+    if (!data::begins_with(bytes, at + 4, "PLTE") || length >= whole || length % 3 != 0) continue;
+    bytes.insert(bytes.begin() + static_cast<Index>(at + 8 + length), whole - length, 0);
+    bytes[at + 2] = whole >> 8, bytes[at + 3] = 0;
+    return;
+  }
+}
+
 /// Lets one thread at a time decode a large image, to limit memory.
 std::unique_lock<std::mutex> large_image_lock(const ImageSize& size) {
   static std::mutex mutex;
@@ -249,13 +264,14 @@ bool has_image_name(const std::string& path) {
 }
 
 Image load_image(const std::string& path, std::uint8_t background, bool oriented) {
-  const std::vector<std::uint8_t> bytes = read_whole(path);
+  std::vector<std::uint8_t> bytes = read_whole(path);
   Image image;
   image.size = require_image(path, bytes);
   require_allowed(path, image.size);
   const std::unique_lock<std::mutex> alone = large_image_lock(image.size);
   const std::string damage = data::damage(bytes, image.size);
   require(damage.empty(), "{}: the image cannot be decoded: {}", path, damage);
+  fill_palette(bytes);
   const Index scans = data::jpeg_demands(bytes).scans;
   const Index most_pixels = max_scanned_pixels(static_cast<Index>(bytes.size()));
   require(scans <= max_scans && scans * image.size.pixels() <= most_pixels,

@@ -24,7 +24,7 @@ Bytes chunk(const std::string& type, const Bytes& content) {
   return bytes;
 }
 
-constexpr std::uint8_t grey = 0, rgb = 2, grey_with_alpha = 4;
+constexpr std::uint8_t grey = 0, rgb = 2, indexed = 3, grey_with_alpha = 4;
 
 Bytes packed(const Bytes& rows) {
   Bytes bytes(compressBound(rows.size()));
@@ -140,6 +140,15 @@ BOOST_FIXTURE_TEST_CASE(png_chunks_are_held_against_their_checksums, Written) {
     else
       check_error([&] { load(bytes); }, {path, "the checksum of its " + type + " chunk is wrong"});
   }
+}
+
+// A palette of one colour; the second pixel refers to the last of 256.
+BOOST_FIXTURE_TEST_CASE(colours_beyond_the_palette_are_black, Written) {
+  const Bytes rows = packed({0, 0, 255, 0, 0, 0});
+  BOOST_TEST(load(png_of(2, false, indexed, rows, chunk("PLTE", {1, 2, 3}))).pixels ==
+                 (Bytes{1, 0, 1, 1, 2, 0, 2, 2, 3, 0, 3, 3}),
+             boost::test_tools::per_element());
+  check_error([&] { load(png_of(2, false, indexed, rows, chunk("PLTE", {1, 2}))); }, {path});
 }
 
 BOOST_FIXTURE_TEST_CASE(a_png_without_its_end, Written) {
