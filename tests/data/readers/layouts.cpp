@@ -334,13 +334,12 @@ BOOST_AUTO_TEST_CASE(limits_and_recorded_files_of_parts) {
     BOOST_TEST(facts.files.front() == (layout.directory / "train/ant/0.png").string());
     BOOST_TEST(facts.files[12] == (layout.directory / (own ? "val/ant/0.png" : "test/ant/0.png")).string());
     BOOST_TEST(facts.files.back() == (layout.directory / "test/bee/4.png").string());
-    std::vector<std::string> aside;
-    for (const auto& [file, label] : validation)
-      if (!own) aside.push_back((layout.directory / file).string());
+    std::vector<std::string> validated;
+    for (const auto& [file, label] : validation) validated.push_back((layout.directory / file).string());
     BOOST_TEST(facts.sets_aside == !own);
     BOOST_TEST(facts.test == std::vector<std::string>(facts.files.end() - 10, facts.files.end()),
                boost::test_tools::per_element());
-    BOOST_TEST(facts.validation == aside, boost::test_tools::per_element());
+    BOOST_TEST(facts.validation == validated, boost::test_tools::per_element());
     ImageSets other(layout.data, 2);
     BOOST_TEST((other.images(Part::validation) != sets.images(Part::validation)) == !own);
   }
