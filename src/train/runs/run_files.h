@@ -171,13 +171,18 @@ class RunFiles {
       if (now.path != began->path) (data_ = *began)->path = now.path;
       return !began->changes.empty();
     }
-    std::string what =
-        fmt::format("{}: the data files have changed since the run was started: {}", began->path, changes);
+    std::string what = fmt::format("{}: the data files have changed since the run was started: {}", now.path, changes);
     if (const Index count = former_held_out(*began, now); count > 0)
       what += fmt::format("; {} of its validation and test files are now training files", count);
     require(options_.changed_data, "{}; to resume it with the changed data, add --changed-data", what);
     const bool anew = facts.sets_aside && x_.data.validation > 0 && began->recorded.validation.empty();
-    warn(what + (anew ? "; the validation examples are redrawn" : ""));
+    // A text is one file, whose length determines the offsets of its parts.
+    const auto content = [](const DataRecord& record) { return record.recorded.files.begin()->second; };
+    const bool divided = x_.data.name == "text" && content(now) != content(*began);
+    warn(what + (anew      ? "; the validation examples are redrawn"
+                 : divided ? "; the text is divided into training, validation and test bytes again, so the run may "
+                             "have been trained on some of the validation and test bytes"
+                           : ""));
     now.changes = began->changes;
     now.changes.push_back(fmt::format("after {}: {}", counted(state_.progress.step, "step"), changes));
     data_ = std::move(now);
