@@ -146,8 +146,9 @@ std::filesystem::path dataset_directory(const std::string& name, const std::stri
   std::error_code error;
   // A directory may hold several sets of MNIST's family; the path then ends with the file-name prefix of one set.
   const bool is_prefix = name.ends_with("mnist") && data::has_idx(name, directory, split);
-  require(is_prefix || std::filesystem::is_directory(directory, error), "{}: the directory does not exist ({}{})",
-          directory.string(), path_key.empty() ? "the recorded one of " : path_key + " of ", name);
+  require(is_prefix || std::filesystem::is_directory(directory, error), "{}: {} ({}{})", directory.string(),
+          std::filesystem::exists(directory, error) ? "a file; expected a directory" : "the directory does not exist",
+          path_key.empty() ? "the recorded one of " : path_key + " of ", name);
   return directory;
 }
 

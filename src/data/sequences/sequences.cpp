@@ -112,8 +112,9 @@ std::vector<std::string> fields_of(const Line& line, std::size_t count, const ch
 /// Returns data.path. Throws Error, ending with `hint`, if it is not a directory.
 fs::path directory_of(const DataConfig& data, const std::string& hint = "") {
   require(!data.path.empty(), "data.name={} requires data.path, a directory", data.name);
-  require(fs::is_directory(data.path), "{}: the directory does not exist (data.path of {}){}", data.path, data.name,
-          hint);
+  require(!fs::exists(data.path) || fs::is_directory(data.path), "{}: a file; expected a directory (data.path of {})",
+          data.path, data.name);
+  require(fs::exists(data.path), "{}: the directory does not exist (data.path of {}){}", data.path, data.name, hint);
   return data.path;
 }
 
@@ -379,7 +380,9 @@ std::shared_ptr<const SequenceSet> data::open_documents(const DataConfig& data, 
   }
   const bool any = std::any_of(fs::directory_iterator(root), fs::directory_iterator(),
                                [](const fs::directory_entry& entry) { return entry.is_directory(); });
-  require(any, "{}: has neither train.tsv nor directories of texts by class", root.string());
+  require(
+      any, "{}: has neither train.tsv nor directories of texts by class{}", root.string(),
+      fs::exists(root / "train.csv") ? "; train.csv is not read; expected train.tsv with lines label<TAB>text" : "");
   if (data.header != "auto")
     warn(fmt::format("{}: data.header={} has no effect: the texts are files, not lines", root.string(), data.header));
   return open_readable(split, has_part(root, Split::validation), text_kind, data.skip_bad,
