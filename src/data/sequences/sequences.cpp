@@ -8,6 +8,7 @@
 #include "heed/base/warnings.h"
 #include "heed/data/sequences/listops.h"
 #include "heed/data/loader.h"
+#include "heed/io/utf8.h"
 #include "token_sets.h"
 
 #include <algorithm>
@@ -124,6 +125,24 @@ fs::path generated_directory_of(const DataConfig& data) {
                                         data.name, shell_word(data.path)));
 }
 
+/// Texts that are not UTF-8, such as Latin-1. Their bytes are read as they are, so letters beyond ASCII differ from the
+/// same letters in other texts.
+struct OtherEncoding {
+  std::size_t count = 0;
+  std::string first;  ///< path, or "FILE:12"
+
+  void add(std::string_view text, const std::string& where) {
+    if (!is_utf8(text) && count++ == 0) first = where;
+  }
+  void warn_of(std::size_t all, const data::TreeKind& kind) const {
+    if (count == 0) return;
+    warn(fmt::format(
+        "{} of {} {}s {} not UTF-8, first {}; their bytes are read as they are; convert Latin-1 with `iconv -f LATIN1 "
+        "-t UTF-8`",
+        count, all, kind.example, count == 1 ? "is" : "are", first));
+  }
+};
+
 void require_text(std::string_view text, const std::string& where) {
   require(!text.empty(), "{}: has no text", where);
   require(text.find('\0') == std::string_view::npos, "{}: has a zero byte, so it is not UTF-8 text", where);
@@ -144,11 +163,13 @@ std::shared_ptr<const SequenceSet> open_folder(const fs::path& root, Index conte
   const data::LabelledFiles files = data::labelled_files(root, split, text_kind, data.recorded);
   auto set = std::make_shared<MemorySequences>(files.classes, byte_values, false);
   data::BadFiles bad;
+  OtherEncoding other;
   for (std::size_t i = 0; i < files.paths.size(); ++i) try {
       const std::vector<std::uint8_t> bytes = data::read_file(files.paths[i], data::read_limit());
       const std::string_view text = data::text_of(bytes, files.paths[i]);
       require(!text.empty(), "{}: is empty", files.paths[i]);
       require_text(text, files.paths[i]);
+      other.add(text, files.paths[i]);
       set->add(text, context);
       set->add_label(files.labels[i]);
       set->add_example_file(files.paths[i]);
@@ -156,6 +177,7 @@ std::shared_ptr<const SequenceSet> open_folder(const fs::path& root, Index conte
       bad.reasons.emplace_back(error.what());
     }
   bad.leave_out(files.paths.size(), text_kind, data.skip_bad);
+  other.warn_of(files.paths.size(), text_kind);
   return set;
 }
 
@@ -297,6 +319,7 @@ std::shared_ptr<const SequenceSet> open_lines(const fs::path& root, Index contex
   const fs::path file =
       split == Split::validation ? validation_lines(root) : root / (split == Split::train ? "train.tsv" : "test.tsv");
   bool first = true;
+  OtherEncoding other;
   for_each_line(file, data.skip_bad, [&](const Line& line) {
     const bool may_be_header = std::exchange(first, false);
     const std::size_t tab = line.text.find('\t');
@@ -311,9 +334,11 @@ std::shared_ptr<const SequenceSet> open_lines(const fs::path& root, Index contex
       fail("{}: label {} does not occur in train.tsv{}{}", line.where, in_quotes(name),
            may_be_header ? "; if the line is a header, set data.header=yes" : "",
            data::unicode_form_note(name, classes));
+    other.add(text, line.where);
     set->add(text, context);
     set->add_label(static_cast<int>(label - classes.begin()));
   });
+  other.warn_of(static_cast<std::size_t>(set->size()), line_kind);
   set->add_file(file.string());
   return set;
 }

@@ -2,6 +2,7 @@
 
 #include "heed/base/error.h"
 #include "heed/io/file.h"
+#include "heed/io/utf8.h"
 
 namespace heed::cli {
 
@@ -39,18 +40,6 @@ std::string from_utf16(const std::string& bytes, std::size_t high) {
   }
   if (lead != 0) append_utf8(text, replacement);
   return text;
-}
-
-/// Returns true if every byte above 127 is part of a UTF-8 sequence.
-bool is_utf8(const std::string& text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto first = static_cast<unsigned char>(text[i++]);
-    const int more = first < 0x80 ? 0 : first < 0xc2 ? -1 : first < 0xe0 ? 1 : first < 0xf0 ? 2 : first < 0xf5 ? 3 : -1;
-    if (more < 0) return false;
-    for (int left = more; left > 0; --left)
-      if (i == text.size() || (static_cast<unsigned char>(text[i++]) & 0xc0) != 0x80) return false;
-  }
-  return true;
 }
 
 }  // namespace
