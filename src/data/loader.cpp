@@ -44,8 +44,7 @@ void keep_limit(std::vector<Index>& images, Index limit) {
 Subsets split_validation(Index size, const DataConfig& config, std::uint64_t seed) {
   require(config.limit >= 0, "data.limit is {}; expected 0 or more", config.limit);
   require(config.validation >= 0 && config.validation < size,
-          "data.validation sets aside {} of {} training images; expected at least one to remain", config.validation,
-          size);
+          "data.validation sets aside {} of {} training examples; expected 0 to {}", config.validation, size, size - 1);
   std::vector<Index> images = all_images(size);
   shuffle(images, RandomStream(seed).derive("validation"));
   const auto cut = images.begin() + config.validation;
@@ -150,8 +149,9 @@ class Loader<T>::Pipeline {
     }
     const Index images = static_cast<Index>(subset_.size());
     batches_ = training_ ? images / batch_ : (images + batch_ - 1) / batch_;
-    require(!training_ || batches_ > 0, "{}: {} training images do not fill one batch of {}", dataset.name(), images,
-            batch_);
+    require(!training_ || batches_ > 0,
+            "{}: {} training images do not fill one batch of {}; expected a train.batch of at most {}", dataset.name(),
+            images, batch_, images);
     // Images in memory that are neither resized nor cropped to views nor changed by RandAugment need only a copy and a
     // table lookup per value, too little work to parallelise.
     const bool dear = config.resize != "none" || views_ || which_.randaugment || !dataset.in_memory();

@@ -103,7 +103,8 @@ BOOST_AUTO_TEST_CASE(validation_is_drawn_by_seed) {
   config.validation = 50;
   check_error([&] { split_validation(50, config, 1); }, {"data.validation", "50 of 50"});
   config.validation = -1;
-  check_error([&] { split_validation(50, config, 1); }, {"data.validation sets aside -1 of 50 training images"});
+  check_error([&] { split_validation(50, config, 1); },
+              {"data.validation sets aside -1 of 50 training examples; expected 0 to 49"});
   config.validation = 49;
   BOOST_TEST(split_validation(50, config, 1).train.size() == 1u);
 }

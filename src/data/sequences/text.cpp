@@ -10,10 +10,9 @@ namespace heed {
 std::vector<std::uint8_t> read_text(const DataConfig& data) {
   require(!data.path.empty(), "data.name=text requires data.path, a file of any bytes");
   std::error_code error;
-  require(
-      std::filesystem::exists(data.path, error),
-      "{}: the file does not exist (data.path of text); `datasets/fetch.sh bible` downloads datasets/bible/bible.txt",
-      data.path);
+  const bool bible = data.path.ends_with("datasets/bible/bible.txt");
+  require(std::filesystem::exists(data.path, error), "{}: the file does not exist (data.path of text){}", data.path,
+          bible ? "; `datasets/fetch.sh bible` writes it" : "");
   std::vector<std::uint8_t> text =
       data.limit > 0 ? data::read_start(data.path, data.limit) : data::read_file(data.path, data::read_limit());
   if (std::string_view(reinterpret_cast<const char*>(text.data()), text.size()).starts_with(utf8_mark))

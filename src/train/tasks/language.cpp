@@ -176,7 +176,8 @@ class Language : public Task<T> {
       require(vocabulary_ == data_.levels, "[model] vocab = {}; expected [data] levels, {}", vocabulary_, data_.levels);
       if (part == Part::validation && examples.examples.empty()) return nullptr;
       require(!training || static_cast<Index>(examples.examples.size()) >= train_.batch,
-              "{} training images do not fill one batch of {}", examples.examples.size(), train_.batch);
+              "{} training images do not fill one batch of {}; expected a train.batch of at most {}",
+              examples.examples.size(), train_.batch, examples.examples.size());
       return std::make_unique<WholeSequences<T>>(std::move(examples), context_, training, data_.shuffle, train_.batch,
                                                  train_.seed);
     }
@@ -202,8 +203,9 @@ class Language : public Task<T> {
     require(n >= window, "{}: {} of {} bytes are for training; expected at least {}, one window", data_.path, n,
             text_.size(), window);
     const Index side_by_side = (n - !start_) / context_, windows = data_.windows == 0 ? side_by_side : data_.windows;
-    require(side_by_side >= train_.batch, "{}: {} training bytes do not fill one batch of {} windows of {}", data_.path,
-            n, train_.batch, context_);
+    require(side_by_side >= train_.batch,
+            "{}: {} training bytes do not fill one batch of {} windows of {}; expected a train.batch of at most {}",
+            data_.path, n, train_.batch, context_, side_by_side);
     require(windows >= train_.batch, "[data] windows = {}; expected at least {}, one batch", windows, train_.batch);
     require(data_.shuffle || windows <= side_by_side,
             "[data] windows = {}; with shuffle = false an epoch has at most {}, which do not overlap", windows,

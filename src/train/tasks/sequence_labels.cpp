@@ -146,8 +146,9 @@ class SequenceClassification : public Task<T> {
     require(classes == classes_, "[model] classes = {}, but {} has {} classes, {}; set model.classes={}", classes_,
             data_.name, classes, quoted_list(names_), classes);
     if (part == Part::validation && count == 0) return nullptr;
-    require(!training || count >= train_.batch, "{}: {} training examples do not fill one batch of {}", data_.name,
-            count, train_.batch);
+    require(!training || count >= train_.batch,
+            "{}: {} training examples do not fill one batch of {}; expected a train.batch of at most {}", data_.name,
+            count, train_.batch, count);
     return std::make_unique<LabelledBatches<T>>(std::move(examples), classes_, train_, training, data_.shuffle);
   }
 

@@ -101,8 +101,9 @@ BOOST_FIXTURE_TEST_CASE(configurations, Training) {
   refuse_set("attention.causal=perhaps", {"--set: [softmax] causal is 'perhaps'; expected true or false"});
   refuse_set("attention.mechansim=sima",
              {"--set: no mechanism of this model has an option 'mechansim'; did you mean 'mechanism'?"});
-  refuse_set("train.batch=113", {"112 training images do not fill one batch of 113"});
-  refuse_set("data.validation=132", {"data.validation sets aside 132 of 132 training images"});
+  refuse_set("train.batch=113",
+             {"112 training images do not fill one batch of 113; expected a train.batch of at most 112"});
+  refuse_set("data.validation=132", {"data.validation sets aside 132 of 132 training examples; expected 0 to 131"});
   refuse_set("data.limit=15", {"15 training images do not fill one batch of 16"});
   refuse_set("model.classes=9", {"[model] classes = 9, but mnist has 10 classes"});
   refuse_set("model.image=16", {"1x8x8", "1x16x16", "data.resize"});

@@ -431,9 +431,12 @@ BOOST_AUTO_TEST_CASE(data_that_do_not_fit_are_named) {
     return error_of([&] { Reader(x).task->open(part, part == Part::train); });
   };
   const auto batch_of_25 = [](Experiment& x) { x.train.batch = 25; };
-  BOOST_TEST(refusal("documents", batch_of_25) == "documents: 24 training examples do not fill one batch of 25");
-  BOOST_TEST(refusal("scenes", batch_of_25) == "scenes: 24 training scenes do not fill one batch of 25");
-  BOOST_TEST(refusal("pixels written", batch_of_25) == "24 training images do not fill one batch of 25");
+  BOOST_TEST(refusal("documents", batch_of_25) ==
+             "documents: 24 training examples do not fill one batch of 25; expected a train.batch of at most 24");
+  BOOST_TEST(refusal("scenes", batch_of_25) ==
+             "scenes: 24 training scenes do not fill one batch of 25; expected a train.batch of at most 24");
+  BOOST_TEST(refusal("pixels written", batch_of_25) ==
+             "24 training images do not fill one batch of 25; expected a train.batch of at most 24");
   for (const char* name : {"documents", "scenes", "pixels written"})
     BOOST_TEST(refusal(name, [](Experiment& x) { x.train.batch = 24; }) == "no error", name);
   BOOST_TEST(refusal("documents", [](Experiment& x) { x.model.classes = 4; }) ==

@@ -417,7 +417,9 @@ BOOST_FIXTURE_TEST_CASE(what_does_not_fit_is_refused_by_name, SmallText) {
   refused({"data.stride=17"}, {"stride = 17", "16"});
   refused({"data.windows=7"}, {"[data] windows = 7; expected at least 8, one batch"});
   refused({"data.windows=473", "data.shuffle=false"}, {"[data] windows = 473", "at most 472"});  // training: 7560 bytes
-  refused({"data.path=" + path("nothing")}, {path("nothing"), "the file does not exist", "datasets/fetch.sh bible"});
+  refused({"data.path=" + path("nothing")}, {path("nothing"), "the file does not exist (data.path of text)"});
+  refused({"data.path=" + path("datasets/bible/bible.txt")},
+          {"(data.path of text); `datasets/fetch.sh bible` writes it"});
   refused({"data.limit=10"}, {"9 of 10 bytes", "17"});
   write_file(path("empty"), "");
   refused({"data.path=" + path("empty")}, {path("empty"), "empty"});
