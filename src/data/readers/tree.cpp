@@ -251,6 +251,19 @@ void add_other_directories(const fs::path& root, LeftOut& left_out) {
     if (!std::ranges::binary_search(parts, name)) left_out.add_below("in a directory that is not a split", root, name);
 }
 
+/// Returns a remedy if a class was apparently renamed: one name of `found` is not in `known`, and one of `known` is not
+/// in `found`.
+std::string renamed_class_note(const std::vector<std::string>& known, const std::vector<std::string>& found) {
+  const auto lacking = [](const std::vector<std::string>& names, const std::vector<std::string>& in) {
+    std::vector<std::string> lacks;
+    std::ranges::copy_if(names, std::back_inserter(lacks), [&](const auto& n) { return !std::ranges::count(in, n); });
+    return lacks;
+  };
+  const std::vector<std::string> was = lacking(known, found), is = lacking(found, known);
+  if (was.size() != 1 || is.size() != 1) return "";
+  return fmt::format("; if {} is the class {} of the model, give it this name", in_quotes(is[0]), in_quotes(was[0]));
+}
+
 }  // namespace
 
 std::string unicode_form_note(const std::string& name, const std::vector<std::string>& known) {
@@ -278,9 +291,11 @@ std::vector<int> labels_among(const std::vector<std::string>& known, const std::
   std::vector<int> labels;
   for (const std::string& name : found) {
     const auto at = std::ranges::find(known, name);
-    if (at == known.end())
+    if (at == known.end()) {
+      const std::string form = unicode_form_note(name, known);
       fail("{}: the model has no class {}; the data has classes '{}', the model '{}'{}", where, in_quotes(name),
-           fmt::join(found, "', '"), fmt::join(known, "', '"), unicode_form_note(name, known));
+           fmt::join(found, "', '"), fmt::join(known, "', '"), form.empty() ? renamed_class_note(known, found) : form);
+    }
     require(std::find(at + 1, known.end(), name) == known.end(),
             "{}: several classes of the model are called {}; expected different names", where, in_quotes(name));
     labels.push_back(static_cast<int>(at - known.begin()));
