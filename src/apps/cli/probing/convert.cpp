@@ -48,11 +48,25 @@ std::string model_table(const std::string& file, const std::map<std::string, Sha
   return comments + text.substr(0, text.find("\n[data]"));
 }
 
+/// Throws Error if a tensor's name belongs to another kind of model.
+void require_kind(const std::string& file, const std::string& kind) {
+  const SafetensorsFile weights(file);
+  for (const std::string& name : weights.names()) {
+    const bool dino = name.starts_with("dinov2") || name.find(".layer_scale1.") != name.npos;
+    const bool vit = name.find(".layernorm_before.") != name.npos, deit = name.starts_with("deit.");
+    require(kind == "hf-dinov2" || !dino, "{}: {} is a tensor of DINOv2; expected hf-dinov2", file, in_quotes(name));
+    require(kind != "hf-dinov2" || !vit, "{}: {} is a tensor of ViT or DeiT; expected hf-vit or hf-deit", file,
+            in_quotes(name));
+    require(kind == "hf-deit" || !deit, "{}: {} is a tensor of DeiT; expected hf-deit", file, in_quotes(name));
+  }
+}
+
 /// Writes a converted file and, beside it, the TOML file of its model: both or neither. Throws Error if a different
 /// TOML file exists.
 int convert_with_table(const std::string& kind, const std::string& in, const std::string& out, Index heads) {
   const std::string model = std::filesystem::path(out).replace_extension(".toml");
   require(model != out, "{}: expected a name that does not end in .toml, the extension of the model file", out);
+  require_kind(in, kind);
   std::string table;
   bool created = false;
   std::vector<std::string> left_out;
