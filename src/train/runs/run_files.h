@@ -177,7 +177,9 @@ class RunFiles {
     require(options_.changed_data, "{}; to resume it with the changed data, add --changed-data", what);
     const bool anew = facts.sets_aside && x_.data.validation > 0 && began->recorded.validation.empty();
     // A text is one file, whose length determines the offsets of its parts.
-    const auto content = [](const DataRecord& record) { return record.recorded.files.begin()->second; };
+    const auto content = [](const DataRecord& record) {
+      return record.recorded.files.empty() ? "" : record.recorded.files.begin()->second;
+    };
     const bool divided = x_.data.name == "text" && content(now) != content(*began);
     warn(what + (anew      ? "; the validation examples are redrawn"
                  : divided ? "; the text is divided into training, validation and test bytes again, so the run may "
