@@ -41,7 +41,7 @@ void require_utf8(const std::string& name) {
 
 /// Returns the image data set that the data are, or are derived from; empty for texts.
 std::string images_of(const DataConfig& data) {
-  if (data.name == "scenes" || data.name == "pixels") return data.source;
+  if (use_of(data, "source", {}).known) return data.source;
   return holds_sequences(data) ? "" : data.name;
 }
 
@@ -142,7 +142,6 @@ std::string data_json(const DataRecord& record) {
   Json files = Json::object();
   for (const auto& [name, checksum] : record.recorded.files) files[name] = checksum;
   Json json = Json::object({{"name", record.name},
-                            {"source", record.source},
                             {"path", record.path},
                             {"classes", record.recorded.classes},
                             {"background", record.background},
@@ -150,6 +149,9 @@ std::string data_json(const DataRecord& record) {
                             {"test", record.recorded.test},
                             {"files", std::move(files)},
                             {"changes", record.changes}});
+  DataConfig data;
+  data.name = record.name;
+  if (use_of(data, "source", {}).known) json["source"] = record.source;
   if (const Index removed = record.recorded.validation_removed; removed > 0) json["validation_removed"] = removed;
   return json.dump(2) + "\n";
 }
@@ -157,7 +159,8 @@ std::string data_json(const DataRecord& record) {
 std::optional<DataRecord> read_data_record(const RunPaths& paths) {
   if (!fs::exists(paths.data())) return std::nullopt;
   return take_json(paths.data(), [](const Json& json) {
-    DataRecord record{json.at("name").text(), json.at("source").text(), json.at("path").text(), {}, {}, {}};
+    const std::string source = json.contains("source") ? json.at("source").text() : DataConfig().source;
+    DataRecord record{json.at("name").text(), source, json.at("path").text(), {}, {}, {}};
     for (const Json& name : json.at("classes").items()) record.recorded.classes.push_back(name.text());
     for (const Json& name : json.at("validation").items()) record.recorded.validation.push_back(name.text());
     if (json.contains("validation_removed"))

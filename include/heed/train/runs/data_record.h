@@ -12,7 +12,7 @@ namespace heed {
 
 /// The content of data.json.
 struct DataRecord {
-  std::string name, source;          ///< data.name, data.source
+  std::string name, source;          ///< data.name; data.source, in data.json only if it has an effect
   std::string path;                  ///< location of the data, an absolute path
   RecordedData recorded;             ///< classes, validation and test files, and checksums of the files that were read
   std::optional<int> background;     ///< common grey level of the test images (data/images/background.h)
