@@ -167,7 +167,6 @@ std::shared_ptr<const SequenceSet> open_folder(const fs::path& root, Index conte
   for (std::size_t i = 0; i < files.paths.size(); ++i) try {
       const std::vector<std::uint8_t> bytes = data::read_file(files.paths[i], data::read_limit());
       const std::string_view text = data::text_of(bytes, files.paths[i]);
-      require(!text.empty(), "{}: is empty", files.paths[i]);
       require_text(text, files.paths[i]);
       other.add(text, files.paths[i]);
       set->add(text, context);

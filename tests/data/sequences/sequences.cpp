@@ -391,8 +391,8 @@ BOOST_AUTO_TEST_CASE(bad_texts_are_listed_together_and_left_out) {
                                                        4));
   DataConfig data = data_of("documents", directory.path());
   const std::string said = refusal_of(data, Part::train);
-  BOOST_TEST(said.starts_with("2 texts cannot be read: " + (directory / "train/neg/1.txt").string() + ": is empty; " +
-                              (directory / "test/pos/1.txt").string() + ": the text is UTF-16; "),
+  BOOST_TEST(said.starts_with("2 texts cannot be read: " + (directory / "train/neg/1.txt").string() +
+                              ": has no text; " + (directory / "test/pos/1.txt").string() + ": the text is UTF-16; "),
              said);
   BOOST_TEST(said.ends_with("; data.skip_bad=true leaves them out"));
   data.skip_bad = true;
