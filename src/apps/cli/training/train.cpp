@@ -579,7 +579,8 @@ int train_command(const TrainArguments& a) {
     case Outcome::finished:
       progress.summary();
       if (!progress.remark().empty())
-        print_remedies(experiment, shell_word(a.run), progress, a.file.empty() && !a.resume);
+        print_remedies(experiment, shell_word(a.run), progress,
+                       a.file.empty() && (!a.resume || experiment.data.mean != DataConfig().mean));
       std::cout << fmt::format("\nweights, metrics and configuration are in {}\n", printable(a.run));
       print_next(experiment, shell_word(a.run), progress.measure());
       return ok;

@@ -49,7 +49,10 @@ BOOST_AUTO_TEST_CASE(advice_on_images_whose_mean_is_measured) {
     BOOST_TEST(finished.status == 0, finished.err);
     const std::string text = in_one_line(finished.out);
     check_contains(text, {"no better than guessing: 50.00 % of the test images", "a rate other than 0.001;"});
-    BOOST_TEST((text.find("data.mean, data.std measured on these images") == std::string::npos) == own, text);
+    const std::string resumed = in_one_line(heed_with({"train", "--run", words[4], "--resume"}).out);
+    check_contains(resumed, {"no better than guessing"});
+    for (const std::string& said : {text, resumed})
+      BOOST_TEST((said.find("data.mean, data.std measured on these images") == std::string::npos) == own, said);
   }
 }
 
