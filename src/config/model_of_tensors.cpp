@@ -1,6 +1,7 @@
 #include "heed/config/model_of_tensors.h"
 #include "heed/base/printable.h"
 #include "heed/config/toml_text.h"
+#include "heed/io/upstream_weights.h"
 
 #include <fmt/format.h>
 
@@ -35,9 +36,7 @@ class Shapes {
 
  private:
   bool has_hugging_face_names() const {
-    return std::any_of(shapes_.begin(), shapes_.end(), [](const auto& tensor) {
-      return tensor.first.find("embeddings.patch_embeddings.projection.") != std::string::npos;
-    });
+    return std::ranges::any_of(shapes_, [](const auto& tensor) { return is_hugging_face_name(tensor.first); });
   }
 
   const std::string& file_;

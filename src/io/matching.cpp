@@ -160,7 +160,7 @@ TakenWeights load_matching(const SafetensorsFile& file, Parameters<T>& parameter
     for (const RowCopy& copy : match.copies)
       std::copy_n(values.data() + copy.from * width, copy.rows * width, changed[id].data() + copy.to * width);
   }
-  if (used.empty()) require_no_wrapper(file);
+  if (used.empty()) require_own_names(file);
   require(!used.empty(), "{}: no tensor of the file matches the model; nothing would be loaded", file.path());
   for (const std::string& name : file.names())
     if (!contains(used, name) && !is_no_weight(name)) taken.unused.push_back(name);

@@ -71,7 +71,11 @@ template Tensor<double> read_numbers(const SafetensorsFile&, const ParameterSpec
 template Tensor<float> interpolated(const ParameterSpec&, const Tensor<float>&, const PositionRows&, bool);
 template Tensor<double> interpolated(const ParameterSpec&, const Tensor<double>&, const PositionRows&, bool);
 
-void require_no_wrapper(const SafetensorsFile& file) {
+void require_own_names(const SafetensorsFile& file) {
+  require(std::ranges::none_of(file.names(), is_hugging_face_name),
+          "{}: has names of Hugging Face's transformers; `heed convert hf-vit {} OUT` converts them (hf-deit for DeiT, "
+          "hf-dinov2 for DINOv2)",
+          file.path(), shell_word(file.path()));
   const std::string prefix = wrapper_prefix(file);
   require(
       prefix.empty(),

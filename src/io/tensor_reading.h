@@ -28,7 +28,8 @@ Tensor<T> interpolated(const ParameterSpec& wanted, const Tensor<T>& positions, 
 /// running statistics (*.num_batches_tracked), and tensors of pretraining: DINO's projection head, mask_token.
 bool is_no_weight(const std::string& name);
 
-/// Throws Error, with the remedy, if all names of a file except a classifier's have a wrapper's prefix.
-void require_no_wrapper(const SafetensorsFile& file);
+/// Throws Error, with the remedy, if names of a file are Hugging Face's, or if all names except a classifier's have a
+/// wrapper's prefix.
+void require_own_names(const SafetensorsFile& file);
 
 }  // namespace heed

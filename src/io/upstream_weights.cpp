@@ -155,6 +155,10 @@ OpenedWeights open_weights(const std::string& source) {
   return opened;
 }
 
+bool is_hugging_face_name(const std::string& name) {
+  return name.find("embeddings.patch_embeddings.projection.") != name.npos;
+}
+
 std::string convert_weights(const std::string& in, const std::string& out) {
   require(!same_file(weights_file(in), out), "{}: output and input are the same file; give another output", out);
   const OpenedWeights opened = open_weights(in);
@@ -162,7 +166,7 @@ std::string convert_weights(const std::string& in, const std::string& out) {
   file.check();
   bool doubles = false;
   for (const std::string& name : file.names()) {
-    require(name.find("embeddings.patch_embeddings.projection.") == name.npos,
+    require(!is_hugging_face_name(name),
             "{}: has names of Hugging Face's transformers; expected hf-vit, hf-deit or hf-dinov2 before IN", in);
     doubles |= file.info(name).dtype == DType::F64;
   }

@@ -56,7 +56,7 @@ TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters
   }
   for (const std::string& name : file.names())
     if (list.find(name) < 0 && !is_no_weight(name)) taken.unused.push_back(name);
-  if (!missing.empty()) require_no_wrapper(file);
+  if (!missing.empty()) require_own_names(file);
   require(missing.empty(), "{}: tensors of the model are missing from the file: {}{}", file.path(),
           quoted_list(missing),
           std::all_of(missing.begin(), missing.end(), belongs_to_head) ? new_head_cure : changes.cure.c_str());

@@ -40,4 +40,7 @@ OpenedWeights open_weights(const std::string& source);
 /// "module.model."; empty if there is none.
 std::string wrapper_prefix(const SafetensorsFile& file);
 
+/// Returns true for a tensor name of Hugging Face's transformers, which `heed convert hf-vit` and its kin read.
+bool is_hugging_face_name(const std::string& name);
+
 }  // namespace heed

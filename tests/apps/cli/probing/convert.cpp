@@ -1,5 +1,6 @@
 // heed convert: writes both files or neither.
 #include "support/cli.h"
+#include "support/images.h"
 
 #include "tests/io/hugging_face.h"
 
@@ -62,6 +63,21 @@ BOOST_AUTO_TEST_CASE(their_names_need_the_kind_of_their_model) {
   check_refusal({"convert", "hf-vit", given / "", given.out}, {"a directory; expected a file"});
   check_refusal({"convert", "hf-vit", given.in}, {"convert: expected IN OUT, or hf-vit, hf-deit or hf-dinov2 before"});
   BOOST_TEST(given.files() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(their_names_as_weights_of_a_model_need_conversion) {
+  const Published given;
+  given.write(64);
+  output_of({"convert", "hf-vit", given.in, given.out});
+  const std::string advice = fmt::format("`heed convert hf-vit {} OUT` converts them", given.in);
+  check_refusal({"predict", "--weights", given.in, "--model", given.table, "image.png"}, {advice});
+  const std::string tree = given / "tree";
+  for (int i = 0; i < 8; ++i) write_image(fmt::format("{}/{}/{}.png", tree, i % 2, i), pattern({1, 8, 8}, i));
+  for (const char* const init : {"strict", "matching"})
+    check_contains(heed_with({"train", "--check", given.table, "--images", tree, "--set", "train.batch=2", "--set",
+                              fmt::format("train.init={}", init), "--init", given.in})
+                       .err,
+                   {advice});
 }
 
 // The preset is the authors' preprocessing: pixels from -1 to 1 for ViT, ImageNet's mean and deviation for DeiT.
