@@ -13,6 +13,7 @@ install: all
 	install -D -m 644 -t $(target)/share/heed/experiments/tools experiments/tools/figures.py experiments/tools/common.sh
 	install -D -t $(target)/share/heed/experiments/tools experiments/tools/plot_*.py $(addprefix experiments/tools/,paper-costs \
 	  scaling tables time-errors transfer)
+	install -D -t $(target)/share/heed/experiments/scripts experiments/scripts/*
 	install -D -m 644 -t $(target)/share/heed/experiments/claims $(wildcard $(addprefix experiments/claims/*.,toml sh csv))
 	install -D -m 644 -t $(target)/share/heed/experiments/claims/settings experiments/claims/settings/*.toml
 	install -D -t $(target)/share/heed/experiments/claims $(filter-out %.toml %.sh %.csv %/settings %/page,$(wildcard \

@@ -6,6 +6,7 @@
 #include "heed/base/split.h"
 #include "heed/base/suggest.h"
 #include "heed/base/warnings.h"
+#include "heed/config/installed.h"
 #include "heed/data/sequences/listops.h"
 #include "heed/data/loader.h"
 #include "heed/io/utf8.h"
@@ -113,9 +114,8 @@ std::vector<std::string> fields_of(const Line& line, std::size_t count, const ch
 /// Returns data.path. Throws Error, ending with `hint`, if it is not a directory.
 fs::path directory_of(const DataConfig& data, const std::string& hint = "") {
   require(!data.path.empty(), "data.name={} requires data.path, a directory", data.name);
-  require(!fs::exists(data.path) || fs::is_directory(data.path), "{}: a file; expected a directory (data.path of {})",
-          data.path, data.name);
-  require(fs::exists(data.path), "{}: the directory does not exist (data.path of {}){}", data.path, data.name, hint);
+  require(fs::is_directory(data.path), "{}: {} (data.path of {}){}", data.path,
+          fs::exists(data.path) ? "a file; expected a directory" : "the directory does not exist", data.name, hint);
   return data.path;
 }
 
@@ -295,6 +295,23 @@ std::vector<std::string> line_classes(const fs::path& root, const std::string& h
   return names;
 }
 
+/// Returns the end of an error about a directory without train.tsv, or a file instead of the directory: the commands
+/// that convert a table in it, preferably one of training texts; empty if there is none.
+std::string conversion_of(const fs::path& path) {
+  const bool directory = fs::is_directory(path);
+  const fs::path root = directory ? path : path.parent_path();
+  std::string table;
+  for (const std::string& name : directory ? data::names_in(path) : std::vector<std::string>{path.filename()})
+    for (const char* const ending : {".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".label"})
+      if (data::ending_of(name) == ending && name != "train.tsv" && fs::is_regular_file(root / name) &&
+          (table.empty() || name.find("train") != std::string::npos))
+        table = root / name;
+  if (table.empty()) return "";
+  return fmt::format("; `{0} {1}` lists the columns of {2}, and `{0} {1} LABEL TEXT {3}` converts it",
+                     shell_word(find_installed("experiments/scripts/texts-to-tsv")), shell_word(table), table,
+                     shell_word((root / "train.tsv").string()));
+}
+
 /// Throws Error if there are both .tsv files and directories of texts, since only one kind is read, or if train.tsv is
 /// missing.
 void require_one_layout(const fs::path& root) {
@@ -389,12 +406,12 @@ std::shared_ptr<const SequenceSet> data::open_pairs(const DataConfig& data, Inde
 }
 
 bool data::documents_have_validation(const DataConfig& data) {
-  const fs::path root = directory_of(data);
+  const fs::path root = directory_of(data, conversion_of(data.path));
   return fs::exists(root / "train.tsv") ? !validation_lines(root).empty() : has_part(root, Split::validation);
 }
 
 std::shared_ptr<const SequenceSet> data::open_documents(const DataConfig& data, Index context, Part part) {
-  const fs::path root = directory_of(data);
+  const fs::path root = directory_of(data, conversion_of(data.path));
   const Split split = part == Part::validation ? Split::validation : split_of(part);
   require_one_layout(root);
   if (fs::exists(root / "train.tsv")) {
@@ -402,11 +419,8 @@ std::shared_ptr<const SequenceSet> data::open_documents(const DataConfig& data, 
     return open_readable(split, !validation_lines(root).empty(), line_kind, data.skip_bad,
                          [&](Split of) { return open_lines(root, context, of, data); });
   }
-  const bool any = std::any_of(fs::directory_iterator(root), fs::directory_iterator(),
-                               [](const fs::directory_entry& entry) { return entry.is_directory(); });
-  require(
-      any, "{}: has neither train.tsv nor directories of texts by class{}", root.string(),
-      fs::exists(root / "train.csv") ? "; train.csv is not read; expected train.tsv with lines label<TAB>text" : "");
+  require(!directories_in(root).empty(), "{}: has neither train.tsv nor directories of texts by class{}", root.string(),
+          conversion_of(root));
   if (data.header != "auto")
     warn(fmt::format("{}: data.header={} has no effect: the texts are files, not lines", root.string(), data.header));
   return open_readable(split, has_part(root, Split::validation), text_kind, data.skip_bad,
