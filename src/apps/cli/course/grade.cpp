@@ -50,7 +50,7 @@ class Class {
     feedback_ = beside(options.output, ".feedback");
     const std::string place = options.labs.empty() ? labs_place() : options.labs;
     all_labs_ = labs_in(place);
-    questions_ = questions_in(fs::path(place).parent_path() / "solutions/questions");
+    questions_ = questions_of(fs::path(place).parent_path());
     std::vector<ExpectedFile> expected;
     for (const Lab& lab : all_labs_) expected.push_back({lab.name, lab.file()});
     for (const QuestionSheet& one : questions_) expected.push_back({one.notebook, one.file()});
@@ -117,8 +117,12 @@ class Class {
     for (const std::string& name : options_.only)
       require(std::ranges::find(known, name) != known.end(), "grade: {} has no lab {}{}", place, in_quotes(name),
               suggestion(name, known));
-    require(!labs_.empty(), "{}: no submission for a lab in {}; expected DIR/STUDENT/{}", options_.directory, place,
-            file);
+    const bool answers = std::ranges::any_of(questions_, [&](const QuestionSheet& one) {
+      return std::ranges::any_of(
+          students_, [&](const std::string& student) { return !intake_->file_of(student, one.notebook).empty(); });
+    });
+    require(!labs_.empty() || answers, "{}: no submission for a lab in {}; expected DIR/STUDENT/{}", options_.directory,
+            place, file);
   }
 
   /// Sets the seed to --seed, to that of an earlier run with this output, or to a random one.

@@ -3,6 +3,7 @@
 #include "submission.h"
 
 #include "heed/base/split.h"
+#include "heed/io/file.h"
 #include "heed/io/json.h"
 
 #include <algorithm>
@@ -39,21 +40,31 @@ std::string without_prompt(std::string text) {
   return text;
 }
 
-/// Returns the answers by id, from the cells with the tag answer-ID. If a cell is split, Jupyter copies the tag to both
-/// parts, and their texts are joined here.
-std::map<std::string, std::string> answers_of(const Json& notebook) {
-  std::map<std::string, std::string> answers;
+/// Texts in a notebook's cells.
+struct CellTexts {
+  std::map<std::string, std::string> answers;  ///< by id, without prompts
+  std::vector<std::string> others;  ///< of Markdown cells without a tag answer-ID that have more than a prompt
+};
+
+/// Returns the texts of a notebook. The answers are in the cells with the tag answer-ID. If a cell is split, Jupyter
+/// copies the tag to both parts, and their texts are joined here.
+CellTexts texts_of(const Json& notebook) {
+  CellTexts texts;
   for (const Json& cell : notebook.at("cells").items()) {
     const Json& metadata = cell.at("metadata");
-    if (!metadata.contains("tags")) continue;
-    for (const Json& tag : metadata.at("tags").items())
-      if (tag.text().starts_with("answer-")) {
-        std::string& answer = answers[tag.text().substr(7)];
-        const std::string part = without_prompt(source_text(cell.at("source")));
-        answer += (answer.empty() || part.empty() ? "" : "\n\n") + part;
-      }
+    const std::string text = source_text(cell.at("source")), part = without_prompt(text);
+    bool is_answer = false;
+    if (metadata.contains("tags"))
+      for (const Json& tag : metadata.at("tags").items())
+        if (tag.text().starts_with("answer-")) {
+          std::string& answer = texts.answers[tag.text().substr(7)];
+          answer += (answer.empty() || part.empty() ? "" : "\n\n") + part;
+          is_answer = true;
+        }
+    const bool markdown = cell.contains("cell_type") && cell.at("cell_type").text() == "markdown";
+    if (markdown && !is_answer && !part.empty()) texts.others.push_back(text);
   }
-  return answers;
+  return texts;
 }
 
 /// Returns a title and, below it, the lines of a text, indented; control characters become spaces.
@@ -70,11 +81,18 @@ std::string paragraph(const std::string& title, std::string text) {
 
 }  // namespace
 
-std::vector<QuestionSheet> questions_in(const std::string& directory) {
+std::vector<QuestionSheet> questions_of(const std::string& notebooks) {
   std::vector<QuestionSheet> all;
+  const fs::path directory = fs::path(notebooks) / "solutions/questions";
   if (!fs::is_directory(directory)) return all;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory))
-    if (entry.path().extension() == ".toml") all.push_back({entry.path().stem(), load_questions(entry.path())});
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
+    if (entry.path().extension() != ".toml") continue;
+    QuestionSheet& one = all.emplace_back(QuestionSheet{entry.path().stem(), load_questions(entry.path()), {}});
+    const fs::path notebook = fs::path(notebooks) / one.file();
+    if (!fs::exists(notebook)) continue;
+    const std::vector<std::string> texts = texts_of(Json::parse(read_file(notebook))).others;
+    one.handed_out.insert(texts.begin(), texts.end());
+  }
   std::ranges::sort(all, {}, &QuestionSheet::notebook);
   return all;
 }
@@ -83,18 +101,21 @@ std::string answers_to_mark(const QuestionSheet& questions, const std::string& f
   double marks = 0;
   for (const NotebookQuestion& question : questions.questions) marks += question.marks;
   std::string text = fmt::format("{}: answers, marked by a person: ____ of {:g} marks\n", questions.notebook, marks);
-  std::map<std::string, std::string> answers;
+  CellTexts texts;
   try {
-    answers = answers_of(Json::parse(read_submission(file, largest_notebook)));
+    texts = texts_of(Json::parse(read_submission(file, largest_notebook)));
   } catch (const Error& error) {
     return text + paragraph("it cannot be read", error.what());
   }
   for (const NotebookQuestion& question : questions.questions) {
-    const std::string& answer = answers[question.id];
+    const std::string& answer = texts.answers[question.id];
     text += fmt::format("\nquestion {}: ____ of {:g} marks\n", question.id, question.marks);
     text += paragraph("answer", answer.empty() ? "none" : answer);
     text += paragraph("rubric", question.rubric) + paragraph("model answer", question.answer);
   }
+  for (const std::string& other : texts.others)
+    if (!questions.handed_out.empty() && !questions.handed_out.contains(other))
+      text += "\n" + paragraph("text in another cell", other);
   return text;
 }
 

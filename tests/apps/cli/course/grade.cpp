@@ -630,3 +630,32 @@ BOOST_FIXTURE_TEST_CASE(answers_of_two_notebooks, Classroom) {
 }
 
 BOOST_AUTO_TEST_SUITE_END()
+// Markdown cells that students add or change are shown, too, such as all answers of a notebook without tags. A class
+// may hand in notebooks alone.
+BOOST_FIXTURE_TEST_CASE(text_in_other_cells, Classroom) {
+  write(directory / "solutions/questions/05-sima.toml",
+        "[[questions]]\nid = \"1\"\nmarks = 2\nrubric = \"1: why.\"\nanswer = \"Since it is.\"\n");
+  const auto cells = [](const std::string& tags, const std::string& answer, const std::string& more) {
+    return R"({"cells": [{"cell_type": "markdown", "metadata": {}, "source": ["**Question 1.**\n", "Why?"]},)"
+           R"({"cell_type": "markdown", "metadata": {)" +
+           tags + R"(}, "source": "*Your answer to question 1:*)" + answer +
+           R"("}, {"cell_type": "code", "metadata": {}, "source": "1"})" + more + "]}";
+  };
+  const std::string tags = R"("tags": ["answer-1"])";
+  write(directory / "05-sima.ipynb", cells(tags, "", ""));
+  hand_in("same", "05-sima.ipynb", cells(tags, " It is.", ""));
+  hand_in("added", "05-sima.ipynb",
+          cells(tags, "", R"(, {"cell_type": "markdown", "metadata": {}, "source": "It must\nbe."})"));
+  hand_in("untagged", "05-sima.ipynb", cells("", " It is.", ""));
+  hand_in("empty", "05-sima.ipynb", cells("", "", ""));
+  grade();
+  BOOST_TEST(run.status == 0, run.err);
+  const std::string other = "\n  text in another cell\n";
+  for (const char* const student : {"same", "empty"})
+    BOOST_TEST(feedback(student, "feedback.txt").find(other) == std::string::npos);
+  check_contains(feedback("same", "feedback.txt"), {"  answer\n    It is.\n"});
+  check_contains(feedback("added", "feedback.txt"),
+                 {"  answer\n    none\n", "Since it is.\n" + other + "    It must\n    be.\n"});
+  check_contains(feedback("untagged", "feedback.txt"), {other + "    *Your answer to question 1:* It is.\n"});
+}
+
