@@ -10,6 +10,7 @@
 #include "heed/base/suggest.h"
 #include "heed/bench/timing.h"
 #include "heed/io/file.h"
+#include "heed/io/utf8.h"
 #include "heed/train/processes/core_count.h"
 
 #include <fmt/format.h>
@@ -31,6 +32,13 @@ struct GradeOptions {
   int jobs = 0;
   Index seed = -1;
 };
+
+/// Reads a table. Throws Error if its text is not UTF-8.
+std::string read_utf8(const std::string& file) {
+  std::string text = read_text_file(file);
+  require(is_utf8(text), "{}: is not UTF-8; convert it with `iconv -f WINDOWS-1252 -t UTF-8 OLD >NEW`", file);
+  return text;
+}
 
 class Class {
  public:
@@ -57,8 +65,10 @@ class Class {
     intake_.emplace(options.directory, std::move(expected));
     students_ = intake_->students();
     student_ = intake_->student_of(options.student);
-    if (!options.roster.empty()) roster_ = read_csv(read_text_file(options.roster));
-    if (!options.due.empty()) due_ = read_csv(read_text_file(options.due));
+    if (!options.roster.empty()) roster_ = read_csv(read_utf8(options.roster));
+    if (!options.due.empty()) due_ = read_csv(read_utf8(options.due));
+    require(options.due.empty() || !due_.empty(), "{}: has no due dates; expected lines LAB,2026-11-30 18:00",
+            options.due);
     require_due(due_, lab_names());
     require(options.roster.empty() || roster_.size() > 1,
             "{}: has no students; expected a CSV file with a header of column names", options.roster);

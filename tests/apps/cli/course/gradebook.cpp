@@ -215,6 +215,10 @@ BOOST_FIXTURE_TEST_CASE(wrong_lines_of_due_dates, Class) {
     for (const char* const lab : {"alpha", "*"})
       refuses(std::string(lab) + "," + date,
               {fmt::format("--due: '{}' for {} is not a date; expected the form 2026-11-30", date, lab)});
+  write("due.csv", "\n");
+  check_refusal({"grade", directory / "in", "-o", directory / "marks.csv", "--labs", directory / "labs", "--due",
+                 directory / "due.csv"},
+                {"due.csv: has no due dates; expected lines LAB,2026-11-30 18:00"});
   write("due.csv", "*,2028-02-29\nalpha,2026-12-31\n");
   grade({"--due", directory / "due.csv"});
 }
