@@ -13,7 +13,7 @@
 #include "heed/io/utf8.h"
 #include "heed/train/processes/core_count.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -81,10 +81,18 @@ class Class {
     require(!students_.empty(), "{}: has no directories of students", options.directory);
     find_labs(place);
     find_roster_rows();
+    std::set<std::string> without_identity;
     for (const Lab& lab : labs_)
       for (std::size_t i = 0; i < students_.size(); ++i)
-        if (lab.kind == LabKind::personal && !intake_->file_of(students_[i], lab.name).empty())
+        if (lab.kind == LabKind::personal && !intake_->file_of(students_[i], lab.name).empty()) {
           require_composed(identity_of(i));
+          if (!roster_.empty() && roster_identity(i).empty()) without_identity.insert(students_[i]);
+        }
+    if (!without_identity.empty())
+      std::cerr << fmt::format(
+          "heed: {} gives no identity for {} (columns {}); their personal labs are graded for "
+          "the names of their submissions\n",
+          options.roster, printable(fmt::format("{}", fmt::join(without_identity, ", "))), identity_column_names());
   }
 
   int operator()() {
@@ -187,9 +195,14 @@ class Class {
 
   /// Returns a student's identity in the roster; the student's name if the roster gives no identity.
   std::string identity_of(std::size_t student) const {
-    const std::size_t row = roster_.empty() ? 0 : roster_rows_[student].row;
-    const std::string identity = row > 0 ? identity_in(roster_, row) : "";
+    const std::string identity = roster_identity(student);
     return identity.empty() ? students_[student] : identity;
+  }
+
+  /// Returns a student's identity in the roster; empty if the roster gives none.
+  std::string roster_identity(std::size_t student) const {
+    const std::size_t row = roster_.empty() ? 0 : roster_rows_[student].row;
+    return row > 0 ? identity_in(roster_, row) : "";
   }
 
   /// Grades a submission; runs in a child process.

@@ -180,6 +180,8 @@ std::vector<RosterRow> roster_rows(const CsvRows& roster, const std::vector<Plat
   return rows;
 }
 
+std::string identity_column_names() { return fmt::format("{}", fmt::join(identity_columns, ", ")); }
+
 std::string identity_in(const CsvRows& roster, std::size_t row) {
   for (const std::size_t column : columns_of(roster, identity_columns))
     if (column < roster[row].size() && !roster[row][column].empty()) return roster[row][column];

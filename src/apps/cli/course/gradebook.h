@@ -56,6 +56,9 @@ struct RosterRow {
 /// row that matches several students is assigned to none of them.
 std::vector<RosterRow> roster_rows(const CsvRows& roster, const std::vector<PlatformName>& students);
 
+/// Returns the names of the columns that identity_in() reads, separated by commas.
+std::string identity_column_names();
+
 /// Returns the identity of a row for personal labs: the first non-empty cell in the columns identity, username, ID
 /// number, SIS Login ID, SIS User ID. Empty if there is none.
 std::string identity_in(const CsvRows& roster, std::size_t row);

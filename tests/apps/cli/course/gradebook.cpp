@@ -526,6 +526,28 @@ BOOST_FIXTURE_TEST_CASE(identities_of_rosters, Class) {
   }
 }
 
+// Students without an identity in the roster are named if a lab is personal. A roster in Latin-1 would not match names
+// with accents.
+BOOST_FIXTURE_TEST_CASE(rosters_without_identities, Class) {
+  write("labs/mine/lab.toml",
+        "title = \"Mine\"\nkind = \"personal\"\nminutes = 1\n[personal]\ntask = \"write\"\n[[points]]\n"
+        "name = \"memory\"\nmarks = 1\n");
+  for (const char* const student : {"ann", "bob"}) hand_in(student + std::string("/mine.h"), "none");
+  const auto said = [&](const std::string& roster) {
+    write("roster.csv", roster);
+    return grade({"--roster", directory / "roster.csv"}).err;
+  };
+  const std::string problem = "gives no identity for ";
+  check_contains(said("Student,ID-Nummer\nann,1\nbob,2\n"),
+                 {problem + "ann, bob (columns identity, username, ID number"});
+  check_contains(said("Student,ID number\nann,1\nbob,\n"), {problem + "bob (columns"});
+  BOOST_TEST(said("Student,ID number\nann,1\nbob,2\ncid,\n").find(problem) == std::string::npos);
+  write("roster.csv", "Student\nJos\xe9\n");
+  check_refusal({"grade", directory / "in", "-o", directory / "marks.csv", "--labs", directory / "labs", "--roster",
+                 directory / "roster.csv"},
+                {"roster.csv: is not UTF-8; convert it with `iconv -f WINDOWS-1252 -t UTF-8 OLD >NEW`"});
+}
+
 // Before anything is graded, identities with combining marks are refused if a lab is personal. Other labs need no
 // identity.
 BOOST_FIXTURE_TEST_CASE(decomposed_identities, Class) {
