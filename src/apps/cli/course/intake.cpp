@@ -28,6 +28,7 @@ constexpr const char* ignored_names =
 /// Python program that sends the number of an archive's files, and the paths and contents of at most 300 of them: the
 /// first 1 MB of a file, or 8 MB of a notebook, and one byte more, which shows that a file is too large. Files with an
 /// ignored name in their path are not counted. In zip files of Windows PowerShell 5, backslashes separate directories.
+/// A link in a tar file has the content of its target in the archive; it is empty if the target is outside.
 constexpr const char* unpack_program = R"(
 import io, os, re, struct, sys, tarfile, zipfile
 def text(): return sys.stdin.buffer.read(*struct.unpack('<q', sys.stdin.buffer.read(8)))
@@ -38,7 +39,10 @@ if zipfile.is_zipfile(packed):
 else:
     packed.seek(0)
     archive = tarfile.open(fileobj=packed)
-    members = [(m.name, lambda m=m: archive.extractfile(m)) for m in archive if m.isfile()]
+    def target(m):
+        try: return archive.extractfile(m) or io.BytesIO()
+        except KeyError: return io.BytesIO()
+    members = [(m.name, lambda m=m: target(m)) for m in archive if not m.isdir()]
 members = [(os.path.normpath('/' + name).lstrip('/'), opened) for name, opened in members if not name.endswith('/')]
 members = [(name, opened) for name, opened in members if not any(map(ignored.fullmatch, name.split('/')))]
 for name, opened in members[:300]:
@@ -156,13 +160,27 @@ void Intake::take_root(const Path& entry) {
   if (fs::is_directory(entry)) return walk(student(name), entry, name, 0);
   if (const auto canvas = canvas_file(name)) {
     const bool unique = canvas_numbers_[lower(canvas->student)].size() == 1;
-    return take_file(student_called(unique ? canvas->student : canvas->student + "_" + canvas->number, canvas->number),
-                     entry, canvas->file);
+    const std::string owner =
+        student_called(unique ? canvas->student : canvas->student + "_" + canvas->number, canvas->number);
+    return take_file(owner, entry, Path(owner) / canvas->file);
   }
-  if (const auto stem = archive_stem(name)) return unpack(student(*stem), entry, name);
+  const auto stem = archive_stem(name);
+  // An archive STUDENT_LAB.zip belongs to STUDENT, like a file STUDENT_LAB.h.
+  const auto names_lab = [&](std::size_t from) {
+    return stem ? from < stem->size() &&
+                      std::ranges::any_of(
+                          expected_,
+                          [&](const ExpectedFile& one) {
+                            return expected_of(stem->substr(from) + Path(one.file).extension().string()) != nullptr;
+                          })
+                : expected_of(name.substr(from)) != nullptr;
+  };
   for (std::size_t at = name.find_first_of("_- "); at != std::string::npos; at = name.find_first_of("_- ", at + 1))
-    if (at > 0 && expected_of(name.substr(at + 1)))
-      return take_file(student(name.substr(0, at)), entry, name.substr(at + 1));
+    if (at > 0 && names_lab(at + 1)) {
+      const std::string owner = student(name.substr(0, at));
+      return take_file(owner, entry, Path(owner) / name.substr(at + 1));
+    }
+  if (stem) return unpack(student(*stem), entry, name);
   leave_out("", name, "the student is unknown; put the file into a directory named after the student");
 }
 

@@ -256,25 +256,29 @@ BOOST_FIXTURE_TEST_CASE(forgiving_intake, Classroom) {
                              "/tarred/answer.tar.gz' double.py && cp '" + in + "/zipped/answer.zip' '" + in +
                              "/s88.zip' && cp '" + in + "/s88.zip' '" + in +
                              "/Bo Ray_1234569_assignsubmission_file_answer.zip' && cp '" + in + "/s88.zip' '" + in +
-                             "/jane.doe.zip' && cp '" + in + "/tarred/answer.tar.gz' '" + in + "/jane.smith.TAR.GZ'",
+                             "/s89_double.zip' && cp '" + in + "/s88.zip' '" + in + "/jane.doe.zip' && cp '" + in +
+                             "/tarred/answer.tar.gz' '" + in + "/jane.smith.TAR.GZ'",
                          directory / "pack")
                  .status == 0);
   write(directory / "in/broken/answer.zip", "PK");
+  write(directory / "in/roejohn_777_8_answer.zip", "PK");
   hand_in("jane.doe", "notes.txt", "none");  // this student also has an archive
   hand_in("two", "05-sima.ipynb", "{}");
   grade();
   BOOST_TEST(run.status == 0, run.err);
   const std::string full = "2,2,graded,twice 2/2";
-  for (const char* const student : {"crlf", "mark", "utf16",  "latin1", "capital",  "again",      "canvas",   "copied",
-                                    "text", "deep", "folder", "twice",  "two",      "S1234",      "Jane Doe", "doejohn",
-                                    "s77",  "s88",  "zipped", "tarred", "jane.doe", "jane.smith", "Ann Lee",  "Bo Ray"})
+  for (const char* const student :
+       {"crlf", "mark",   "utf16",  "latin1",   "capital",    "again",    "canvas",  "copied", "text",
+        "deep", "folder", "twice",  "two",      "S1234",      "Jane Doe", "doejohn", "s77",    "s88",
+        "s89",  "zipped", "tarred", "jane.doe", "jane.smith", "Ann Lee",  "Bo Ray"})
     BOOST_TEST(rows[student] == full, student << ": " << rows[student]);
   BOOST_TEST(rows["unclear"].starts_with("0,2,not recognised,"));
   BOOST_TEST(rows["lost"].starts_with("0,2,missing,not recognised: lost/homework.py"));
   BOOST_TEST(rows["broken"].starts_with("0,2,missing,not recognised: broken/answer.zip"));
   const std::string list = read_file(directory / "out/marks.feedback/not-recognised.txt");
   check_contains(list, {"\nlost/homework.py: ", "LAB.py", "two/double (1).py: two/double.py is graded", "submit one",
-                        "broken/answer.zip: it cannot be unpacked", "double.py: the student is unknown"});
+                        "\nroejohn/answer.zip: it cannot be unpacked", "broken/answer.zip: it cannot be unpacked",
+                        "\ndouble.py: the student is unknown"});
   check_contains(run.err, {"heed: not recognised: lost/homework.py",
                            "not recognised: notebooks, 1: notebooks/solutions/questions is missing beside"});
   // Names that differ only in case belong to the same student.
@@ -629,7 +633,6 @@ BOOST_FIXTURE_TEST_CASE(answers_of_two_notebooks, Classroom) {
                   "  answer\n    thus*\n  rubric", "  answer\n    Text.\n  rubric"});
 }
 
-BOOST_AUTO_TEST_SUITE_END()
 // Markdown cells that students add or change are shown, too, such as all answers of a notebook without tags. A class
 // may hand in notebooks alone.
 BOOST_FIXTURE_TEST_CASE(text_in_other_cells, Classroom) {
@@ -659,3 +662,4 @@ BOOST_FIXTURE_TEST_CASE(text_in_other_cells, Classroom) {
   check_contains(feedback("untagged", "feedback.txt"), {other + "    *Your answer to question 1:* It is.\n"});
 }
 
+BOOST_AUTO_TEST_SUITE_END()

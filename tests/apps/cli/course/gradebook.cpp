@@ -679,17 +679,24 @@ pack('in/dan.zip', ['hw\\', 'hw\\alpha.toml', 'hw\\.git\\config'])
 pack('in/eve.zip', ['../hw/./alpha.toml'])
 pack('in/gus.zip', ['hw/', 'hw/.DS_Store'])
 with tarfile.open('in/fay.tar.gz', 'w:gz') as archive: archive.add('alpha.toml', './alpha.toml')
+os.mkdir('week')
+os.rename('alpha.toml', 'week/solution.toml')
+os.symlink('week/solution.toml', 'alpha.toml')
+os.symlink('/nowhere', 'week/link.toml')
+with tarfile.open('in/hal.tar.gz', 'w:gz') as archive: [archive.add(name) for name in ('week', 'alpha.toml')]
 )");
   BOOST_TEST(run_command("/usr/bin/python3 pack.py", directory.path()).status == 0);
   grade();
   check_contains(text("marks.csv"),
                  {"\nann,alpha,1,1,graded,p 1/1,\n", "\nbob,alpha,1,1,graded,p 1/1,\n", "\ncid,alpha,0,1,missing,",
                   "; not recognised: cid.zip,\n", "\ndan,alpha,1,1,graded,p 1/1,\n", "\neve,alpha,1,1,graded,p 1/1,\n",
-                  "\nfay,alpha,1,1,graded,p 1/1,\n", "\ngus,alpha,0,1,missing,not recognised: gus.zip,\n"});
+                  "\nfay,alpha,1,1,graded,p 1/1,\n", "\ngus,alpha,0,1,missing,not recognised: gus.zip,\n",
+                  "\nhal,alpha,1,1,graded,p 1/1,\n"});
   const std::string list = text("marks.feedback/not-recognised.txt");
   check_contains(list, {"\ncid.zip/hw/010.txt: and more such files\ncid.zip: only 300 of its 301 files are read; "
                         "submit a smaller archive, or the files themselves\n",
-                        "\ngus.zip: it contains no files; submit the files themselves\n"});
+                        "\ngus.zip: it contains no files; submit the files themselves\n",
+                        "\nhal.tar.gz/week/link.toml: its name matches no lab"});
   BOOST_TEST(list.find("bob.zip: only") == std::string::npos);
   for (const char* const whole : {"ann.zip", "dan.zip", "eve.zip", "fay.tar"})
     BOOST_TEST(list.find(whole) == std::string::npos, whole);
