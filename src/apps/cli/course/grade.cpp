@@ -72,7 +72,10 @@ class Class {
     require_due(due_, lab_names());
     require(options.roster.empty() || roster_.size() > 1,
             "{}: has no students; expected a CSV file with a header of column names", options.roster);
-    require(roster_.empty() || roster_[0].size() > 1 || roster_[0][0].find_first_of(";\t") == std::string::npos,
+    const auto others = [](const std::string& text) {
+      return std::ranges::count_if(text, [](char c) { return c == ';' || c == '\t'; });
+    };
+    require(roster_.empty() || others(fmt::format("{}", fmt::join(roster_[0], ""))) < std::ssize(roster_[0]),
             "{}: its columns are separated by semicolons or tabs; expected commas", options.roster);
     require(options.student.empty() || std::ranges::find(students_, student_) != students_.end(),
             "grade: {} has no student {}{}", options.directory, in_quotes(options.student),

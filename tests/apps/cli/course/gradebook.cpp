@@ -758,7 +758,7 @@ BOOST_FIXTURE_TEST_CASE(quoted_cells_of_rosters, Class) {
   BOOST_TEST(text("marks.roster.csv") == head + ann + "3\nbob,,3\n");
   // Spreadsheets of some countries separate columns by semicolons; such rosters are rejected, and so are tabs.
   for (const std::string separator : {";", "\t"}) {
-    write("roster.csv", "Name" + separator + "ID\nann" + separator + "1\n");
+    write("roster.csv", "Last, first name" + separator + "ID" + separator + "Note\nann" + separator + "1\n");
     check_refusal({"grade", directory / "in", "-o", directory / "marks.csv", "--labs", directory / "labs", "--roster",
                    directory / "roster.csv"},
                   {"roster.csv: its columns are separated by semicolons or tabs; expected commas"});
