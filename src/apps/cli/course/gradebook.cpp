@@ -3,6 +3,7 @@
 #include "src/apps/cli/shared/table.h"
 
 #include "heed/base/error.h"
+#include "heed/base/split.h"
 #include "heed/base/suggest.h"
 
 #include <fmt/ranges.h>
@@ -12,6 +13,7 @@
 #include <chrono>
 #include <cmath>
 #include <ctime>
+#include <iostream>
 #include <map>
 #include <span>
 
@@ -216,11 +218,25 @@ CsvRows filled_roster(const ClassResults& results, CsvRows roster) {
       for (std::vector<std::string>& row : roster) row.emplace_back();
       roster[0][column] = lab.name;
     }
+    std::set<std::string> others;  // numbers of points that differ from the lab's
+    const auto compare = [&](const std::string& points) {
+      double number = 0;
+      if (parse_number(points, number) && number != lab.marks()) others.insert(points);
+    };
     for (std::size_t row = 1; row < roster.size(); ++row)
-      if (letters_of(roster[row][0]) == "pointspossible") roster[row][column] = number_text(lab.marks());
+      if (letters_of(roster[row][0]) == "pointspossible") {
+        compare(roster[row][column]);
+        roster[row][column] = number_text(lab.marks());
+      }
+    const std::size_t most = column_of(roster, "Maximum Grade");
     for (const ClassResults::Student& student : results.students)
-      if (const auto& marks = student.rows[i].marks; marks && student.roster_row > 0)
+      if (const auto& marks = student.rows[i].marks; marks && student.roster_row > 0) {
         roster[student.roster_row][column] = number_text(marks);
+        if (worksheet && most < roster[0].size()) compare(roster[student.roster_row][most]);
+      }
+    for (const std::string& points : others)
+      std::cerr << fmt::format("heed: {}: {:g} marks, but {} points in the roster; marks are filled in as they are\n",
+                               lab.name, lab.marks(), points);
   }
   return roster;
 }

@@ -68,7 +68,8 @@ CsvRows gradebook(const ClassResults& results);
 
 /// Returns the roster with the marks of each lab, and with the possible marks in Canvas's row of possible points. Both
 /// are in the column `LAB` or, from Canvas, `LAB (123)`; in the column Grade of Moodle's grading worksheet, if there is
-/// only one lab; or else in a new column. Other cells, and cells for which there is no mark, are unchanged.
+/// only one lab; or else in a new column. Other cells, and cells for which there is no mark, are unchanged. Prints
+/// numbers of points in the roster that differ from the lab's marks on stderr.
 CsvRows filled_roster(const ClassResults& results, CsvRows roster);
 
 /// Returns all feedback for one student.

@@ -548,6 +548,20 @@ BOOST_FIXTURE_TEST_CASE(rosters_without_identities, Class) {
                 {"roster.csv: is not UTF-8; convert it with `iconv -f WINDOWS-1252 -t UTF-8 OLD >NEW`"});
 }
 
+// Marks are not scaled to the points of the platform's assignment.
+BOOST_FIXTURE_TEST_CASE(other_points_of_rosters, Class) {
+  const auto said = [&](const std::string& roster) {
+    write("roster.csv", roster);
+    return grade({"--lab", "beta", "--roster", directory / "roster.csv"}).err;
+  };
+  const std::string problem = "heed: beta: 3 marks, but 100 points in the roster; marks are filled in as they are\n";
+  check_contains(said("Student,beta (7)\nPoints Possible,100\nann,\n"), {problem});
+  check_contains(said("Identifier,Name,Grade,Maximum Grade\n1,ann,,100\n2,bob,,100\n"), {problem});
+  for (const char* const roster :
+       {"Student,beta (7)\nPoints Possible,3.0\nann,\n", "Identifier,Name,Grade,Maximum Grade\n1,ann,,3\n2,cy,,100\n"})
+    BOOST_TEST(said(roster).find("points in the roster") == std::string::npos, roster);
+}
+
 // Before anything is graded, identities with combining marks are refused if a lab is personal. Other labs need no
 // identity.
 BOOST_FIXTURE_TEST_CASE(decomposed_identities, Class) {
