@@ -91,15 +91,18 @@ void copy_writable(const fs::path& from, const fs::path& to) {
 }
 
 /// Copies a directory for students: without solutions, files named in `pages`, hidden files, links, and files written
-/// by running the notebooks.
+/// by running the notebooks. Names the links on stderr.
 void copy_for_students(const fs::path& from, const fs::path& to, const std::set<std::string>& pages = {}) {
   if (!fs::is_directory(from)) return;
   fs::create_directories(to);
   for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
     const std::string name = entry.path().filename();
-    if (name[0] == '.' || name == "solutions" || name == "runs" || name == "__pycache__" || pages.contains(name) ||
-        entry.is_symlink())
+    if (name[0] == '.' || name == "solutions" || name == "runs" || name == "__pycache__" || pages.contains(name))
       continue;
+    if (entry.is_symlink()) {
+      std::cerr << fmt::format("heed: {}: left out: it is a symbolic link\n", entry.path().string());
+      continue;
+    }
     if (entry.is_directory()) copy_for_students(entry.path(), to / name, pages);
     if (entry.is_regular_file()) copy_writable(entry.path(), to / name);
   }
@@ -156,6 +159,8 @@ int bundle_command(const std::string& output) {
   require(fs::is_directory(place / "labs") || labs_place() == "labs", "lab: no labs found");
   const fs::path notebooks = place.empty() ? fs::path(".") : place;
   const bool archive = output.ends_with(".tar.gz");
+  for (const char* const other : {".zip", ".tar", ".tgz", ".tar.bz2", ".tar.xz"})
+    require(!output.ends_with(other), "-o {}: expected a file that ends in .tar.gz, or a directory", in_quotes(output));
   require(!fs::exists(output) || (archive && fs::is_regular_file(output)), "{}: already exists", output);
   const fs::path target = fs::weakly_canonical(fs::current_path() / output);
   for (const fs::path& copied : {notebooks, notebooks / "../docs", notebooks / "../models"}) {

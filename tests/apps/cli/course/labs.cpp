@@ -413,7 +413,14 @@ BOOST_AUTO_TEST_CASE(what_is_in_a_bundle) {
   for (const auto& [file, copy] : read_only) fs::permissions(directory / file, fs::perms::owner_read);
   const std::string page = "see [d](../src/of_page.h)";
   write("docs/page.md", page);
-  BOOST_TEST(run_command(heed_program() + " lab bundle -o out", directory.path()).status == 0);
+  fs::create_directory_symlink(directory / "src", directory / "notebooks/labs/linked");
+  const CommandResult bundle = run_command(heed_program() + " lab bundle -o out", directory.path());
+  BOOST_TEST(bundle.status == 0);
+  BOOST_TEST(is_line_with(bundle.errors, "notebooks/labs/linked: left out: it is a symbolic link"), bundle.errors);
+  fs::remove(directory / "notebooks/labs/linked");
+  // Other archives are not written; a directory of such a name would be taken for one.
+  for (const char* const name : {"out.zip", "out.tgz"})
+    BOOST_TEST(run_command(heed_program() + " lab bundle -o " + name, directory.path()).status == 2);
   // An empty name would mean the current directory.
   BOOST_TEST(run_command(heed_program() + " lab bundle -o ''", directory.path()).status == 2);
   // A bundle must not be in a directory that it copies, since it would contain itself.
