@@ -36,7 +36,8 @@ class Shapes {
 
  private:
   bool has_hugging_face_names() const {
-    return std::ranges::any_of(shapes_, [](const auto& tensor) { return is_hugging_face_name(tensor.first); });
+    return std::any_of(shapes_.begin(), shapes_.end(),
+                       [](const auto& tensor) { return is_hugging_face_name(tensor.first); });
   }
 
   const std::string& file_;

@@ -72,7 +72,8 @@ template Tensor<float> interpolated(const ParameterSpec&, const Tensor<float>&, 
 template Tensor<double> interpolated(const ParameterSpec&, const Tensor<double>&, const PositionRows&, bool);
 
 void require_own_names(const SafetensorsFile& file) {
-  require(std::ranges::none_of(file.names(), is_hugging_face_name),
+  const std::vector<std::string>& names = file.names();
+  require(std::none_of(names.begin(), names.end(), is_hugging_face_name),
           "{}: has names of Hugging Face's transformers; `heed convert hf-vit {} OUT` converts them (hf-deit for DeiT, "
           "hf-dinov2 for DINOv2)",
           file.path(), shell_word(file.path()));
