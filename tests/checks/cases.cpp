@@ -245,8 +245,9 @@ BOOST_AUTO_TEST_CASE(a_mechanism_as_a_case) {
   BOOST_TEST(!case_of({"one key", 1, 2, 3, 1, 8, 0, 0, 0}).of_attention);
 }
 
-// Sums of at most a hundred terms of order one: float rounding errors (6e-8 each) and the fast kernels' errors (below
-// 1e-6) are within 1e-5 of the tensor's largest element, or of 0.1 if that is larger.
+// Sums have up to a thousand terms of order one: that many float rounding errors of random sign (6e-8 each) add up to
+// 2e-6, and the fast kernels' errors are below 1e-6. After several sums in sequence, as in the inverse of `soft`, errors
+// are within 2e-5 of the tensor's largest element, or of 0.1 if that is larger.
 BOOST_AUTO_TEST_CASE(float_agrees_with_double) {
   for (const CheckCase& c : all_check_cases()) {
     const auto in_float = run<float>(c, c.in_float), in_double = run<double>(c, c.in_double);
@@ -256,7 +257,7 @@ BOOST_AUTO_TEST_CASE(float_agrees_with_double) {
         difference = std::max(difference, std::abs(in_float[k][i] - in_double[k][i]));
         most = std::max(most, std::abs(in_double[k][i]));
       }
-      BOOST_TEST(difference <= 1e-5 * most, c.name << ", " << (k == 0 ? "result" : c.inputs[k - 1].name)
+      BOOST_TEST(difference <= 2e-5 * most, c.name << ", " << (k == 0 ? "result" : c.inputs[k - 1].name)
                                                    << ": differs by " << difference << " at most, largest element "
                                                    << most);
     }
