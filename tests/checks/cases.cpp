@@ -246,8 +246,8 @@ BOOST_AUTO_TEST_CASE(a_mechanism_as_a_case) {
 }
 
 // Sums have up to a thousand terms of order one: that many float rounding errors of random sign (6e-8 each) add up to
-// 2e-6, and the fast kernels' errors are below 1e-6. After several sums in sequence, as in the inverse of `soft`, errors
-// are within 2e-5 of the tensor's largest element, or of 0.1 if that is larger.
+// 2e-6, and the fast kernels' errors are below 1e-6. After several sums in sequence, as in the inverse of `soft`,
+// errors are within 2e-5 of the tensor's largest element, or of 0.1 if that is larger.
 BOOST_AUTO_TEST_CASE(float_agrees_with_double) {
   for (const CheckCase& c : all_check_cases()) {
     const auto in_float = run<float>(c, c.in_float), in_double = run<double>(c, c.in_double);
