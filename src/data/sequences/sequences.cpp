@@ -9,6 +9,7 @@
 #include "heed/config/installed.h"
 #include "heed/data/sequences/listops.h"
 #include "heed/data/loader.h"
+#include "heed/io/file.h"
 #include "heed/io/utf8.h"
 #include "token_sets.h"
 
