@@ -313,6 +313,11 @@ std::string conversion_of(const fs::path& path) {
                      shell_word((root / "train.tsv").string()));
 }
 
+/// Returns data.path of `documents`. If it is a table, the error says how to convert it.
+fs::path documents_directory_of(const DataConfig& data) {
+  return directory_of(data, fs::is_directory(data.path) ? "" : conversion_of(data.path));
+}
+
 /// Throws Error if there are both .tsv files and directories of texts, since only one kind is read, or if train.tsv is
 /// missing.
 void require_one_layout(const fs::path& root) {
@@ -407,12 +412,12 @@ std::shared_ptr<const SequenceSet> data::open_pairs(const DataConfig& data, Inde
 }
 
 bool data::documents_have_validation(const DataConfig& data) {
-  const fs::path root = directory_of(data, conversion_of(data.path));
+  const fs::path root = documents_directory_of(data);
   return fs::exists(root / "train.tsv") ? !validation_lines(root).empty() : has_part(root, Split::validation);
 }
 
 std::shared_ptr<const SequenceSet> data::open_documents(const DataConfig& data, Index context, Part part) {
-  const fs::path root = directory_of(data, conversion_of(data.path));
+  const fs::path root = documents_directory_of(data);
   const Split split = part == Part::validation ? Split::validation : split_of(part);
   require_one_layout(root);
   if (fs::exists(root / "train.tsv")) {
@@ -420,8 +425,8 @@ std::shared_ptr<const SequenceSet> data::open_documents(const DataConfig& data, 
     return open_readable(split, !validation_lines(root).empty(), line_kind, data.skip_bad,
                          [&](Split of) { return open_lines(root, context, of, data); });
   }
-  require(!directories_in(root).empty(), "{}: has neither train.tsv nor directories of texts by class{}", root.string(),
-          conversion_of(root));
+  if (directories_in(root).empty())
+    fail("{}: has neither train.tsv nor directories of texts by class{}", root.string(), conversion_of(root));
   if (data.header != "auto")
     warn(fmt::format("{}: data.header={} has no effect: the texts are files, not lines", root.string(), data.header));
   return open_readable(split, has_part(root, Split::validation), text_kind, data.skip_bad,

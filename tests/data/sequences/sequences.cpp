@@ -549,6 +549,15 @@ BOOST_AUTO_TEST_CASE(headers_of_lines_are_no_class) {
   BOOST_TEST(open_sequences(data, 7, Part::test, 1).set->class_names().size() == 3u);
 }
 
+/// Moves `train` to `old` and runs the command from OLD to NEW that the error or warning `said` suggests.
+static void follow(const std::string& said, const std::string& train, const std::string& old) {
+  std::filesystem::rename(train, old);
+  std::string command = said.substr(said.find('`') + 1);
+  command = command.substr(0, command.find('`'));
+  command.replace(command.find("OLD"), 3, old).replace(command.find("NEW"), 3, train);
+  BOOST_TEST(run_command(command).status == 0);
+}
+
 // If lines are text<TAB>label, each text would become a class. The suggested command exchanges the columns.
 BOOST_AUTO_TEST_CASE(exchanged_columns_of_lines_are_refused) {
   const TemporaryDirectory directory;
@@ -563,11 +572,7 @@ BOOST_AUTO_TEST_CASE(exchanged_columns_of_lines_are_refused) {
     BOOST_TEST(said.starts_with(train + ": 41 of 41 lines differ in the first column, and the second has 3 values, so "
                                         "the columns seem exchanged; expected label<TAB>text; `awk "),
                said);
-    std::filesystem::rename(train, old);
-    std::string command = said.substr(said.find('`') + 1);
-    command = command.substr(0, command.find('`'));
-    command.replace(command.find("OLD"), 3, old).replace(command.find("NEW"), 3, train);
-    BOOST_TEST(run_command(command).status == 0);
+    follow(said, train, old);
     BOOST_TEST(read_file(train).starts_with("label\tsentence\n0\tit's text 0\n"));
   }
   data.header = "yes";
@@ -591,13 +596,6 @@ BOOST_AUTO_TEST_CASE(numbered_lines_are_refused_and_further_columns_said) {
     named += fmt::format("{}\ttitle {}\ta longer text\n", i % 2, i);
   }
   DataConfig data = data_of("documents", directory.path());
-  const auto follow = [&](const std::string& said) {
-    std::filesystem::rename(train, old);
-    std::string command = said.substr(said.find('`') + 1);
-    command = command.substr(0, command.find('`'));
-    command.replace(command.find("OLD"), 3, old).replace(command.find("NEW"), 3, train);
-    BOOST_TEST(run_command(command).status == 0);
-  };
   for (const char* const header : {"auto", "yes", "no"}) {
     write_file(train, numbered);
     data.header = header;
@@ -605,7 +603,7 @@ BOOST_AUTO_TEST_CASE(numbered_lines_are_refused_and_further_columns_said) {
     BOOST_TEST(said.starts_with(train + ": 41 of 41 lines differ in the first column, so it has no labels; expected "
                                         "label<TAB>text; `awk "),
                said);
-    follow(said);
+    follow(said, train, old);
     BOOST_TEST(read_file(train).starts_with("label\ttext\n0\tit's text 0\n"));
   }
   data.header = "yes";
@@ -619,7 +617,7 @@ BOOST_AUTO_TEST_CASE(numbered_lines_are_refused_and_further_columns_said) {
   BOOST_TEST(
       said[0].starts_with(train + ": the lines have 3 columns; the first is the label, the others are the text;"),
       said[0]);
-  follow(said[0]);
+  follow(said[0], train, old);
   BOOST_TEST(read_file(train).starts_with("label\ttext\n0\ta longer text\n"));
   // Tabs in some of the texts are no columns.
   data.header = "auto";
