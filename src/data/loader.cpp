@@ -41,6 +41,11 @@ void keep_limit(std::vector<Index>& images, Index limit) {
 
 }  // namespace
 
+void require_one_batch(const std::string& name, Index count, const char* examples, Index batch) {
+  require(count >= batch, "{}: {} training {} do not fill one batch of {}; expected a train.batch of at most {}", name,
+          count, examples, batch, count);
+}
+
 Subsets split_validation(Index size, const DataConfig& config, std::uint64_t seed) {
   require(config.limit >= 0, "data.limit is {}; expected 0 or more", config.limit);
   require(config.validation >= 0 && config.validation < size,
@@ -149,9 +154,7 @@ class Loader<T>::Pipeline {
     }
     const Index images = static_cast<Index>(subset_.size());
     batches_ = training_ ? images / batch_ : (images + batch_ - 1) / batch_;
-    require(!training_ || batches_ > 0,
-            "{}: {} training images do not fill one batch of {}; expected a train.batch of at most {}", dataset.name(),
-            images, batch_, images);
+    if (training_) require_one_batch(dataset.name(), images, "images", batch_);
     // Images in memory that are neither resized nor cropped to views nor changed by RandAugment need only a copy and a
     // table lookup per value, too little work to parallelise.
     const bool dear = config.resize != "none" || views_ || which_.randaugment || !dataset.in_memory();

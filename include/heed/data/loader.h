@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace heed {
@@ -32,6 +33,9 @@ std::vector<Index> examples_of(Index size, Part part, const DataConfig& config, 
 /// number drawn by the run differs from config.validation. If the data are not the run's, no file is for validation.
 std::vector<Index> examples_of_files(const std::vector<std::string>& files, Part part, const DataConfig& config,
                                      std::uint64_t seed);
+
+/// Throws Error if `count` training examples, such as "images", of the data set `name` do not fill one batch.
+void require_one_batch(const std::string& name, Index count, const char* examples, Index batch);
 
 /// Splits of a data set, each opened at its first use, and their division into parts.
 class ImageSets {

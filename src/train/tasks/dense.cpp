@@ -134,9 +134,7 @@ class PatchClassification : public Task<T> {
     std::vector<Index> examples = examples_of(scenes->size(), part, data_, train_.seed);
     if (part == Part::validation && examples.empty()) return nullptr;
     const auto count = static_cast<Index>(examples.size());
-    require(!training || count >= train_.batch,
-            "scenes: {} training scenes do not fill one batch of {}; expected a train.batch of at most {}", count,
-            train_.batch, count);
+    if (training) require_one_batch("scenes", count, "scenes", train_.batch);
     return std::make_unique<SceneSource<T>>(std::move(scenes), std::move(examples), data_, train_, training);
   }
 

@@ -146,9 +146,7 @@ class SequenceClassification : public Task<T> {
     require(classes == classes_, "[model] classes = {}, but {} has {} classes, {}; set model.classes={}", classes_,
             data_.name, classes, quoted_list(names_), classes);
     if (part == Part::validation && count == 0) return nullptr;
-    require(!training || count >= train_.batch,
-            "{}: {} training examples do not fill one batch of {}; expected a train.batch of at most {}", data_.name,
-            count, train_.batch, count);
+    if (training) require_one_batch(data_.name, count, "examples", train_.batch);
     return std::make_unique<LabelledBatches<T>>(std::move(examples), classes_, train_, training, data_.shuffle);
   }
 
